@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Writes OUTPUT: a table of the families found in FAMILIES, each with its manifest's text.
+file(GLOB sources ${FAMILIES}/*/family.c)
+list(SORT sources)
+set(text "/* Written by cmake/families_list.cmake. */\n#include \"graph/family.h\"\n\n")
+set(rows "")
+foreach(source ${sources})
+  get_filename_component(folder ${source} DIRECTORY)
+  get_filename_component(name ${folder} NAME)
+  file(READ ${folder}/manifest.yaml manifest)
+  string(REPLACE "\\" "\\\\" manifest "${manifest}")
+  string(REPLACE "\"" "\\\"" manifest "${manifest}")
+  string(REPLACE "\n" "\\n\"\n    \"" manifest "${manifest}")
+  string(APPEND text "extern const oct_family oct_family_${name};\nstatic const char manifest_${name}[] =\n    \"${manifest}\";\n")
+  string(APPEND rows "    {&oct_family_${name}, manifest_${name}},\n")
+endforeach()
+string(APPEND text "\nconst oct_family_entry oct_family_list[] = {\n${rows}    {NULL, NULL},\n};\n")
+file(WRITE ${OUTPUT} "${text}")
