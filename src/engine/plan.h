@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan: what an engine does, as plain data. Steps in order, each with the tactic that runs it; every activation with its
+ * place in one arena; the constants it needs, by id into a weights list shared by plans of several batches and devices.
+ *
+ * graph --oct_plan_make--> plan + weights --oct_engine_open--> engine (packed for this CPU) --oct_context--> outputs
+ *
+ * A plan names its backend's tactics by name and is portable: tactics whose instruction set is missing at open are replaced by
+ * the next that supports the step ("the same predicate chooses it and sizes its memory"). Same graph, backend table and effort:
+ * the same plan. */
+#ifndef OCT_ENGINE_PLAN_H
+#define OCT_ENGINE_PLAN_H
+
+#include "graph/graph.h"
+
+/* Neutral weights: float32 constants after the passes, shared by reference count. */
+typedef struct oct_constant {
+    const char *name;
+    oct_shape shape;
+    float *data; /* NULL once released (packed, not wanted any more) */
+} oct_constant;
+typedef struct oct_weights {
+    oct_constant *items;
+    size_t count;
+    int references;
+    oct_arena arena;
+} oct_weights;
+/* Moves the constants out of `graph` (their data pointers there become NULL): no second copy is ever held. */
+octet_status oct_weights_from_graph(oct_weights **weights, oct_graph *graph);
+oct_weights *oct_weights_retain(oct_weights *weights);
+void oct_weights_release(oct_weights *weights);
+
+#define OCT_PLAN_INPUTS OCT_NODE_INPUTS
+
+/* An operand of a step: an activation (index into plan->tensors) or a constant (index into weights->items). */
+typedef enum oct_operand_kind { OCT_OPERAND_NONE, OCT_OPERAND_TENSOR, OCT_OPERAND_CONSTANT } oct_operand_kind;
+typedef struct oct_operand {
+    oct_operand_kind kind;
+    int32_t index;
+} oct_operand;
+
+/* An activation in the arena. Views (RESHAPE) share an offset. */
+typedef struct oct_plan_tensor {
+    const char *name;
+    oct_shape shape;      /* with the batch */
+    oct_form form;
+    uint64_t offset;      /* bytes from the arena's start; a multiple of 64 */
+    uint64_t size;        /* bytes */
+    int32_t first, last;  /* the steps between which it lives */
+    bool is_output;
+} oct_plan_tensor;
+
+typedef struct oct_plan_step {
+    oct_op op;
+    const char *name;
+    oct_attributes attributes;
+    oct_operand inputs[OCT_PLAN_INPUTS];
+    int input_count;
+    int32_t output;       /* tensor */
+    const char *tactic;   /* kernel name in the backend's list */
+    uint64_t flops, bytes;
+} oct_plan_step;
+
+typedef struct oct_plan {
+    const char *backend; /* "cpu" */
+    int64_t batch;
+    int32_t input;       /* tensor */
+    int32_t *outputs;    /* tensors, in the graph's order of outputs */
+    size_t output_count;
+    oct_plan_tensor *tensors;
+    size_t tensor_count;
+    oct_plan_step *steps;
+    size_t step_count;
+    uint64_t arena_size;   /* bytes, activations */
+    uint64_t scratch_size; /* bytes a thread times threads is asked at open, not stored */
+    oct_arena arena;
+} oct_plan;
+
+#endif
