@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* octet's laboratory: what lies inside a model, and what passes through it. No ABI promise: this header may change with any
+ * release. Conventions as in octet.h. */
+#ifndef OCTET_LAB_H
+#define OCTET_LAB_H
+
+#include "octet/octet.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- inspecting: a text for people, the caller's to octet_free ---- */
+typedef enum octet_lab_view {
+    OCTET_LAB_SUMMARY, /* model, weights, input, preprocessing, labels, provenance */
+    OCTET_LAB_GRAPH,   /* a line a node, after the passes */
+    OCTET_LAB_DOT,     /* the same for Graphviz */
+    OCTET_LAB_STEPS,   /* the engine: kernel, formats, operations, bytes a step */
+    OCTET_LAB_TACTICS, /* each step's candidates: chosen, or why not */
+    OCTET_LAB_MEMORY,  /* the arena: offset, size, lifetime a tensor */
+    OCTET_LAB_SHAPES   /* the checkpoint's tensors: name, type, shape */
+} octet_lab_view;
+OCTET_API octet_status octet_lab_describe(octet_model *model, octet_lab_view view, char **text);
+
+/* Figures of a model's engine at its own input size and batch. */
+typedef struct octet_lab_figures {
+    size_t struct_size;
+    uint64_t parameters;    /* weights */
+    uint64_t weight_bytes;  /* float32, neutral */
+    uint64_t packed_bytes;  /* as packed for this machine */
+    uint64_t arena_bytes;   /* activations of one session */
+    uint64_t flops;         /* of one batch; two a multiply-add */
+    uint64_t steps;
+    uint64_t unfused_quantize; /* quantize ops left */
+} octet_lab_figures;
+OCTET_API octet_status octet_lab_get_figures(octet_model *model, octet_lab_figures *figures);
+
+/* What the library supports, from its lists, as Markdown tables (families, ops and kernels, picture formats). */
+OCTET_API octet_status octet_lab_support(char **text);
+
+/* ---- watching: everything that passes on the calling thread, in order ---- */
+typedef struct octet_lab_event {
+    size_t struct_size;
+    const char *room;     /* "image" */
+    const char *source;   /* "src/image/jpeg.c" or the kernel's name */
+    const char *what;     /* "decoded pixels", "input", a step's name, "output logits" */
+    const char *format;   /* "uint8", "fp32"; "" where there is no array */
+    int32_t rank;
+    int64_t shape[4];
+    const void *data;     /* dense, in row order; NULL where there is no array or nobody asked for arrays */
+    double milliseconds;  /* spent making it */
+} octet_lab_event;
+typedef void (*octet_lab_watch)(void *user, const octet_lab_event *event);
+/* For the calling thread, until set again; NULL stops. `steps` nonzero: an event a step of the engine too. */
+OCTET_API void octet_lab_set_watch(octet_lab_watch watch, void *user, int steps);
+OCTET_API uint64_t octet_lab_checksum(const void *data, size_t size); /* FNV-1a, 64 bits */
+
+/* ---- timing ---- */
+/* Runs the engine alone on what the session's input holds now (random numbers in [-2, 2) before any picture), `count` times,
+ * seconds[i] = run i by the monotonic clock. Scope "graph" of design decision 9: input and output stay where they are. */
+OCTET_API octet_status octet_lab_time_engine(octet_session *session, size_t count, double *seconds);
+/* The CPU's name, instruction sets and kernels' table in use, as JSON object text; the caller's to octet_free. */
+OCTET_API octet_status octet_lab_machine(char **json);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
