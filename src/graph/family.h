@@ -12,13 +12,13 @@ typedef enum oct_task { OCT_TASK_CLASSIFICATION, OCT_TASK_DETECTION } oct_task;
 /* What the family knows of a checkpoint before building. */
 typedef struct oct_model {
     oct_task task;
-    char architecture[64];      /* "mobilenetv2_100", "yolos" */
-    int height, width;          /* the checkpoint's own input, pixels */
-    int size_multiple;          /* inputs must be multiples of this (patch size; 1: any size) */
-    int min_size, max_size;     /* sides that can be built, pixels */
-    bool fixed_size;            /* only height x width can be built */
-    int classes;                /* without no-object */
-    int tokens;                 /* detection tokens, else 0 */
+    char architecture[64];  /* "mobilenetv2_100", "yolos" */
+    int height, width;      /* the checkpoint's own input, pixels */
+    int size_multiple;      /* inputs must be multiples of this (patch size; 1: any size) */
+    int min_size, max_size; /* sides that can be built, pixels */
+    bool fixed_size;        /* only height x width can be built */
+    int classes;            /* without no-object */
+    int tokens;             /* detection tokens, else 0 */
 } oct_model;
 
 typedef struct oct_family {
@@ -30,9 +30,10 @@ typedef struct oct_family {
     /* Names it supports, NULL-ended, for errors: "architecture X is not supported; supported: ..." */
     const char *const *architectures;
     octet_status (*describe)(const oct_checkpoint *checkpoint, oct_model *model);
-    /* Builds for a picture of height x width, batch 1, with batch norms and activations as nodes of their own; passes come
-     * after. Outputs: "logits" [n, classes] or "logits" [n, tokens, classes + 1] and "boxes" [n, tokens, 4] (centre x, centre y,
-     * width, height, 0..1). Takes every tensor it needs (shapes checked, "NAME: expected [10, 1280], found [1000, 1280]"). */
+    /* Builds for a picture of height x width, batch 1, with batch norms and activations as nodes of their own; passes
+     * come after. Outputs: "logits" [n, classes] or "logits" [n, tokens, classes + 1] and "boxes" [n, tokens, 4]
+     * (centre x, centre y, width, height, 0..1). Takes every tensor it needs (shapes checked, "NAME: expected [10,
+     * 1280], found [1000, 1280]"). */
     octet_status (*build)(oct_checkpoint *checkpoint, const oct_model *model, int height, int width, oct_graph *graph);
 } oct_family;
 
@@ -45,10 +46,11 @@ extern const oct_family_entry oct_family_list[]; /* ends with a NULL family; mad
 /* The family of a checkpoint, from `list`; an error names the architecture and the supported ones. */
 octet_status oct_family_find(const oct_family_entry *list, const oct_checkpoint *checkpoint, const oct_family **family);
 
-/* ---- for builders (src/graph/blocks/weights.c): a checkpoint's tensor as a constant, marked used, shape checked to the letter
- * (no broadcasting, no transposition). OCT_NONE with the error text on failure. */
+/* ---- for builders (src/graph/blocks/weights.c): a checkpoint's tensor as a constant, marked used, shape checked to
+ * the letter (no broadcasting, no transposition). OCT_NONE with the error text on failure. */
 int32_t oct_weight(oct_graph *graph, oct_checkpoint *checkpoint, const char *name, int rank, const int64_t *dims);
 /* The same for a convolution's weight stored [o, c, kh, kw], given as [o, kh, kw, c]. */
-int32_t oct_weight_conv(oct_graph *graph, oct_checkpoint *checkpoint, const char *name, int64_t o, int64_t c, int64_t kh, int64_t kw);
+int32_t oct_weight_conv(oct_graph *graph, oct_checkpoint *checkpoint, const char *name, int64_t o, int64_t c,
+                        int64_t kh, int64_t kw);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph: values and nodes in topological order. Layouts are NHWC for pictures and [batch, tokens, channels] for
- * sequences; the last axis is the channel. Activations carry the batch in dims[0]; constants hold float32 (neutral weights).
+ * sequences; the last axis is the channel. Activations carry the batch in dims[0]; constants hold float32 (neutral
+ * weights).
  *
- * A value owns its stored forms (one or two): how its numbers are kept in memory at that edge. A residual may be kept wide for
- * the add and narrow for the next product. Kernels round to the form when they store; see docs/architecture.md.
+ * A value owns its stored forms (one or two): how its numbers are kept in memory at that edge. A residual may be kept
+ * wide for the add and narrow for the next product. Kernels round to the form when they store; see
+ * docs/architecture.md.
  *
- * A node is an op (ops.def) with inputs, one output and attributes. After the passes, a convolution or linear node carries
- * what was fused into it:  out = activation(product + bias + residual). */
+ * A node is an op (ops.def) with inputs, one output and attributes. After the passes, a convolution or linear node
+ * carries what was fused into it:  out = activation(product + bias + residual). */
 #ifndef OCT_GRAPH_GRAPH_H
 #define OCT_GRAPH_GRAPH_H
 
@@ -40,12 +42,12 @@ typedef struct oct_form {
 } oct_form;
 
 typedef struct oct_value {
-    const char *name;  /* unique in the graph: the module's name in the checkpoint where there is one */
+    const char *name; /* unique in the graph: the module's name in the checkpoint where there is one */
     oct_shape shape;
     oct_form forms[2];
     int form_count;
-    int32_t producer;  /* node, or OCT_NONE for an input or a constant */
-    float *data;       /* constants: elements in row order, oct_alloc'd, owned by the graph; else NULL */
+    int32_t producer; /* node, or OCT_NONE for an input or a constant */
+    float *data;      /* constants: elements in row order, oct_alloc'd, owned by the graph; else NULL */
     bool is_output;
 } oct_value;
 
@@ -56,21 +58,28 @@ typedef enum oct_op {
     OCT_OP_COUNT
 } oct_op;
 
-typedef enum oct_activation { OCT_ACTIVATION_NONE, OCT_ACTIVATION_RELU, OCT_ACTIVATION_RELU6, OCT_ACTIVATION_GELU, OCT_ACTIVATION_SIGMOID, OCT_ACTIVATION_COUNT } oct_activation;
+typedef enum oct_activation {
+    OCT_ACTIVATION_NONE,
+    OCT_ACTIVATION_RELU,
+    OCT_ACTIVATION_RELU6,
+    OCT_ACTIVATION_GELU,
+    OCT_ACTIVATION_SIGMOID,
+    OCT_ACTIVATION_COUNT
+} oct_activation;
 const char *oct_activation_name(oct_activation activation);
 
 /* Attributes of all ops; each op's row in ops.def says which it reads. Unused ones are zero. */
 typedef struct oct_attributes {
-    int stride_h, stride_w;                         /* CONV2D */
-    int pad_top, pad_left, pad_bottom, pad_right;   /* CONV2D: zeros */
-    int groups;                                     /* CONV2D: 1 dense, = channels depthwise */
-    oct_activation activation;                      /* ACTIVATION, and fused: CONV2D, LINEAR, ADD */
-    double epsilon;                                 /* BATCH_NORM, LAYER_NORM */
-    int heads;                                      /* ATTENTION */
-    double scale;                                   /* ATTENTION: scores are q.k * scale */
-    int64_t start, length;                          /* SLICE, along axis 1 */
-    oct_shape shape;                                /* RESHAPE: dims[0] is ignored (the batch stays) */
-    bool has_bias, has_residual;                    /* CONV2D, LINEAR: inputs are x, weight, [bias], [residual] */
+    int stride_h, stride_w;                       /* CONV2D */
+    int pad_top, pad_left, pad_bottom, pad_right; /* CONV2D: zeros */
+    int groups;                                   /* CONV2D: 1 dense, = channels depthwise */
+    oct_activation activation;                    /* ACTIVATION, and fused: CONV2D, LINEAR, ADD */
+    double epsilon;                               /* BATCH_NORM, LAYER_NORM */
+    int heads;                                    /* ATTENTION */
+    double scale;                                 /* ATTENTION: scores are q.k * scale */
+    int64_t start, length;                        /* SLICE, along axis 1 */
+    oct_shape shape;                              /* RESHAPE: dims[0] is ignored (the batch stays) */
+    bool has_bias, has_residual;                  /* CONV2D, LINEAR: inputs are x, weight, [bias], [residual] */
 } oct_attributes;
 
 typedef struct oct_graph_node {
@@ -87,17 +96,18 @@ typedef struct oct_graph {
     size_t value_count, value_capacity;
     oct_graph_node *nodes; /* every input of nodes[i] is an input, a constant, or made by nodes[j], j < i */
     size_t node_count, node_capacity;
-    int32_t input;         /* the picture: [batch, height, width, 3] */
-    oct_arena arena;       /* names */
-} oct_graph;               /* all zero: empty */
+    int32_t input;   /* the picture: [batch, height, width, 3] */
+    oct_arena arena; /* names */
+} oct_graph;         /* all zero: empty */
 
-/* ---- building. Each adder returns the id of the new value, or OCT_NONE with the error text set (out of memory, a shape that
- * does not fit: the text names the node, expected and found). Passing OCT_NONE as an input returns OCT_NONE at once, so a
- * builder may chain calls and check the last. Names are copied. */
+/* ---- building. Each adder returns the id of the new value, or OCT_NONE with the error text set (out of memory, a
+ * shape that does not fit: the text names the node, expected and found). Passing OCT_NONE as an input returns OCT_NONE
+ * at once, so a builder may chain calls and check the last. Names are copied. */
 int32_t oct_graph_input(oct_graph *graph, const char *name, oct_shape shape);
 /* takes ownership of `data` (oct_alloc'd), also on failure */
 int32_t oct_graph_constant(oct_graph *graph, const char *name, oct_shape shape, float *data);
-int32_t oct_graph_add_node(oct_graph *graph, oct_op op, const char *name, const int32_t *inputs, int input_count, const oct_attributes *attributes);
+int32_t oct_graph_add_node(oct_graph *graph, oct_op op, const char *name, const int32_t *inputs, int input_count,
+                           const oct_attributes *attributes);
 octet_status oct_graph_output(oct_graph *graph, int32_t value, const char *name); /* renames the value */
 void oct_graph_free(oct_graph *graph);
 
@@ -108,7 +118,7 @@ size_t oct_graph_uses(const oct_graph *graph, int32_t value);     /* nodes that 
 int64_t oct_shape_count(const oct_shape *shape);
 bool oct_shape_equal(const oct_shape *a, const oct_shape *b);
 oct_shape oct_shape_of(int rank, const int64_t *dims);
-void oct_shape_print(const oct_shape *shape, oct_text *text); /* "[1, 112, 112, 32]" */
+void oct_shape_print(const oct_shape *shape, oct_text *text);               /* "[1, 112, 112, 32]" */
 int64_t oct_node_flops(const oct_graph *graph, const oct_graph_node *node); /* two a multiply-add */
 int64_t oct_node_bytes(const oct_graph *graph, const oct_graph_node *node); /* read and written once, by stored form */
 

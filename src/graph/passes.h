@@ -5,14 +5,15 @@
 
 #include "graph/graph.h"
 
-/* Batch norm after a convolution or linear: into its weight and bias, in double; weights below 2^-126 become 0 (denormals).
- * A negative or non-finite variance, or a result that is not finite, is an error naming the tensor. */
+/* Batch norm after a convolution or linear: into its weight and bias, in double; weights below 2^-126 become 0
+ * (denormals). A negative or non-finite variance, or a result that is not finite, is an error naming the tensor. */
 octet_status oct_pass_fold_batch_norm(oct_graph *graph);
 /* relu, relu6, gelu, sigmoid into the convolution, linear or add before it, where that value has no other reader. */
 octet_status oct_pass_fuse_activation(oct_graph *graph);
 /* x + product into the product's residual, where the product has no activation and no other reader. */
 octet_status oct_pass_fuse_residual(oct_graph *graph);
-/* layer norm's affine into the linears that read it alone: weight * gamma, bias + weight beta (optional: not part of run). */
+/* layer norm's affine into the linears that read it alone: weight * gamma, bias + weight beta (optional: not part of
+ * run). */
 octet_status oct_pass_fold_layer_norm(oct_graph *graph);
 /* nodes and constants nobody reads */
 octet_status oct_pass_dead_code(oct_graph *graph);
