@@ -36,7 +36,8 @@ typedef struct oct_writer oct_writer;
 octet_status oct_writer_open(oct_writer **writer, const char *path);
 octet_status oct_writer_write(oct_writer *writer, const void *data, size_t size);
 octet_status oct_writer_printf(oct_writer *writer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* sync, rename over `path`, sync the directory; frees the writer either way. On failure `path` is as it was. */
+/* Sync, rename over `path` (links followed), sync the directory; frees the writer either way. On failure `path` is as it
+ * was, or whole and new if only the sync of its directory failed. A device or pipe at `path` is written straight into. */
 octet_status oct_writer_commit(oct_writer *writer);
 void oct_writer_abort(oct_writer *writer);   /* removes the temporary file; NULL is fine */
 octet_status oct_file_write(const char *path, const void *data, size_t size);
