@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Compiler and linker options of everything.
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+set(CMAKE_C_FLAGS_RELWITHDEBINFO "-O3 -g")
+
+# Contraction off: a fused multiply-add is written fmaf where it is meant, so every compiler and ISA gives the same bits.
+add_compile_options(-Wall -Wextra -Wshadow -Wconversion -ffp-contract=off -fno-math-errno)
+add_compile_definitions(_GNU_SOURCE)
+add_link_options(-Wl,--as-needed)
+if(OCTET_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+if(OCTET_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "OCTET_FUZZ needs clang (libFuzzer): cmake --preset fuzz")
+  endif()
+  # Rooms are counted and checked; only the fuzz targets themselves get libFuzzer's main (tests/fuzz/CMakeLists.txt).
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  set(OCTET_SANITIZE "address,undefined")
+endif()
+if(OCTET_SANITIZE)
+  add_compile_options(-fsanitize=${OCTET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${OCTET_SANITIZE})
+endif()
+if(OCTET_COVERAGE)
+  add_compile_options(--coverage -fprofile-update=atomic)
+  add_link_options(--coverage)
+endif()
