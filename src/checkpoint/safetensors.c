@@ -105,7 +105,7 @@ static octet_status parse_tensor(const oct_document *document, const char *name,
     if (offsets->count != 2)
         return oct_node_fail(document, offsets, "tensor %s: data_offsets: expected 2 numbers, found %zu", name,
                              offsets->count);
-    int64_t begin, end;
+    int64_t begin = 0, end = 0;
     OCT_TRY(natural(document, offsets->items[0], name, "data_offsets", &begin));
     OCT_TRY(natural(document, offsets->items[1], name, "data_offsets", &end));
     uint64_t data = file_size - 8 - header;
