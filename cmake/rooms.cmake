@@ -80,7 +80,9 @@ function(oct_library)
     return()
   endif()
   set(objects "")
-  foreach(name ${OCTET_ROOMS})
+  set(inside ${OCTET_ROOMS})
+  list(REMOVE_ITEM inside eval study) # they stand on the public headers, as the command does
+  foreach(name ${inside})
     list(APPEND objects $<TARGET_OBJECTS:room_${name}>)
   endforeach()
   set(libraries PkgConfig::JANSSON PkgConfig::YAML PkgConfig::CRYPTO PkgConfig::JPEG PkgConfig::PNG PkgConfig::WEBP
@@ -99,7 +101,7 @@ function(oct_library)
   endforeach()
 endfunction()
 
-# The command sees the public headers and nothing of src but its own folder.
+# The command sees the public headers, and the rooms that stand on these alone (eval, study).
 function(oct_command)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.c)
   if(NOT sources OR NOT TARGET octet)
@@ -109,6 +111,11 @@ function(oct_command)
   add_executable(octet_command ${sources})
   set_target_properties(octet_command PROPERTIES OUTPUT_NAME octet RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  foreach(room eval study)
+    if(TARGET room_${room})
+      target_link_libraries(octet_command PRIVATE room_${room})
+    endif()
+  endforeach()
   target_link_libraries(octet_command PRIVATE octet PkgConfig::JANSSON Threads::Threads m)
 endfunction()
 

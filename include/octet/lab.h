@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* octet's laboratory: what lies inside a model, and what passes through it. No ABI promise: this header may change with any
- * release. Conventions as in octet.h. */
+/* octet's laboratory: what lies inside a model, and what passes through it. No ABI promise: this header may change with
+ * any release. Conventions as in octet.h. */
 #ifndef OCTET_LAB_H
 #define OCTET_LAB_H
 
@@ -25,11 +25,11 @@ OCTET_API octet_status octet_lab_describe(octet_model *model, octet_lab_view vie
 /* Figures of a model's engine at its own input size and batch. */
 typedef struct octet_lab_figures {
     size_t struct_size;
-    uint64_t parameters;    /* weights */
-    uint64_t weight_bytes;  /* float32, neutral */
-    uint64_t packed_bytes;  /* as packed for this machine */
-    uint64_t arena_bytes;   /* activations of one session */
-    uint64_t flops;         /* of one batch; two a multiply-add */
+    uint64_t parameters;   /* weights */
+    uint64_t weight_bytes; /* float32, neutral */
+    uint64_t packed_bytes; /* as packed for this machine */
+    uint64_t arena_bytes;  /* activations of one session */
+    uint64_t flops;        /* of one batch; two a multiply-add */
     uint64_t steps;
     uint64_t unfused_quantize; /* quantize ops left */
 } octet_lab_figures;
@@ -41,14 +41,14 @@ OCTET_API octet_status octet_lab_support(char **text);
 /* ---- watching: everything that passes on the calling thread, in order ---- */
 typedef struct octet_lab_event {
     size_t struct_size;
-    const char *room;     /* "image" */
-    const char *source;   /* "src/image/jpeg.c" or the kernel's name */
-    const char *what;     /* "decoded pixels", "input", a step's name, "output logits" */
-    const char *format;   /* "uint8", "fp32"; "" where there is no array */
+    const char *room;   /* "image" */
+    const char *source; /* "src/image/jpeg.c" or the kernel's name */
+    const char *what;   /* "decoded pixels", "input", a step's name, "output logits" */
+    const char *format; /* "uint8", "fp32"; "" where there is no array */
     int32_t rank;
     int64_t shape[4];
-    const void *data;     /* dense, in row order; NULL where there is no array or nobody asked for arrays */
-    double milliseconds;  /* spent making it */
+    const void *data;    /* dense, in row order; NULL where there is no array or nobody asked for arrays */
+    double milliseconds; /* spent making it */
 } octet_lab_event;
 typedef void (*octet_lab_watch)(void *user, const octet_lab_event *event);
 /* For the calling thread, until set again; NULL stops. `steps` nonzero: an event a step of the engine too. */
@@ -56,9 +56,12 @@ OCTET_API void octet_lab_set_watch(octet_lab_watch watch, void *user, int steps)
 OCTET_API uint64_t octet_lab_checksum(const void *data, size_t size); /* FNV-1a, 64 bits */
 
 /* ---- timing ---- */
-/* Runs the engine alone on what the session's input holds now (random numbers in [-2, 2) before any picture), `count` times,
- * seconds[i] = run i by the monotonic clock. Scope "graph" of design decision 9: input and output stay where they are. */
+/* Runs the engine alone on what the session's input holds now (random numbers in [-2, 2) before any picture), `count`
+ * times, seconds[i] = run i by the monotonic clock. Scope "graph" of design decision 9: input and output stay where
+ * they are. */
 OCTET_API octet_status octet_lab_time_engine(octet_session *session, size_t count, double *seconds);
+/* Checksum over the outputs of the session's last run, to hold the last timed run against an untimed one. */
+OCTET_API octet_status octet_lab_output_checksum(octet_session *session, uint64_t *checksum);
 /* The CPU's name, instruction sets and kernels' table in use, as JSON object text; the caller's to octet_free. */
 OCTET_API octet_status octet_lab_machine(char **json);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* octet: vision models from checkpoints and bundles, in C.
  *
- * A *model* is opened once (a bundle, a checkpoint directory, or a hub id in the local cache), never changes, and may be
- * shared by any number of threads. A *session* runs a model; it belongs to one thread at a time and owns its memory and its
- * threads. Running pictures gives *results*, one a picture.
+ * A *model* is opened once (a bundle, a checkpoint directory, or a hub id in the local cache), never changes, and may
+ * be shared by any number of threads. A *session* runs a model; it belongs to one thread at a time and owns its memory
+ * and its threads. Running pictures gives *results*, one a picture.
  *
  *     octet_model *model = NULL;
  *     octet_session *session = NULL;
@@ -20,10 +20,10 @@
  *     octet_session_free(&session);
  *     octet_model_close(&model);
  *
- * Every function that can fail returns a status; the text of the calling thread's last failure is octet_error_text(). On
- * failure an output pointer is NULL and nothing is owed. The library never prints, exits or aborts. Functions that free take
- * the handle's address and null it; NULL handles are fine there. Text is bytes, UTF-8 where it can be; the locale does not
- * matter. Option structs carry their size: fill them by their *_DEFAULT initialiser. */
+ * Every function that can fail returns a status; the text of the calling thread's last failure is octet_error_text().
+ * On failure an output pointer is NULL and nothing is owed. The library never prints, exits or aborts. Functions that
+ * free take the handle's address and null it; NULL handles are fine there. Text is bytes, UTF-8 where it can be; the
+ * locale does not matter. Option structs carry their size: fill them by their *_DEFAULT initialiser. */
 #ifndef OCTET_OCTET_H
 #define OCTET_OCTET_H
 
@@ -48,8 +48,8 @@ OCTET_API const char *octet_version(void); /* "0.1.0"; static */
 
 OCTET_API const char *octet_status_name(octet_status status); /* "NOT_FOUND"; static */
 OCTET_API const char *octet_status_text(octet_status status); /* "not found"; static */
-/* The calling thread's last failure: fact, then detail and hint on lines of their own where there are any. Never NULL; valid
- * until the thread's next call into the library. */
+/* The calling thread's last failure: fact, then detail and hint on lines of their own where there are any. Never NULL;
+ * valid until the thread's next call into the library. */
 OCTET_API const char *octet_error_text(void);
 
 /* Gives back memory that a function said the caller owns. NULL is fine. */
@@ -64,8 +64,8 @@ typedef struct octet_allocator {
 } octet_allocator;
 OCTET_API void octet_set_allocator(const octet_allocator *allocator);
 
-/* Warnings ("a single model.safetensors wins over the index ..."), one line a call, without a line end. Process-wide; called
- * from the thread that met the cause. NULL (the start) drops them. */
+/* Warnings ("a single model.safetensors wins over the index ..."), one line a call, without a line end. Process-wide;
+ * called from the thread that met the cause. NULL (the start) drops them. */
 typedef void (*octet_log)(void *user, const char *line);
 OCTET_API void octet_set_log(octet_log log, void *user);
 
@@ -83,7 +83,8 @@ typedef struct octet_open_options {
     int32_t height, width;    /* build for this input size in pixels; 0: the model's own */
     uint32_t threads;         /* used while opening; 0: one a core */
 } octet_open_options;
-#define OCTET_OPEN_OPTIONS_DEFAULT {sizeof(octet_open_options), NULL, NULL, 1, 0, 0, 0}
+#define OCTET_OPEN_OPTIONS_DEFAULT                                                                                     \
+    { sizeof(octet_open_options), NULL, NULL, 1, 0, 0, 0 }
 
 /* `place`: a bundle file, a checkpoint directory, or a hub id. `options` may be NULL. Thread-safe.
  * On success *model is the caller's, to close; it stays open until its sessions are freed too. */
@@ -92,8 +93,9 @@ OCTET_API void octet_model_close(octet_model **model);
 
 /* Facts of a model. Strings live as long as the model. Thread-safe. */
 OCTET_API octet_task octet_model_task(const octet_model *model);
-OCTET_API const char *octet_model_name(const octet_model *model);         /* architecture: "mobilenetv2_100" */
-OCTET_API const char *octet_model_fingerprint(const octet_model *model);  /* SHA-256 of the weights, 64 digits; "" if unknown */
+OCTET_API const char *octet_model_name(const octet_model *model); /* architecture: "mobilenetv2_100" */
+OCTET_API const char *
+octet_model_fingerprint(const octet_model *model); /* SHA-256 of the weights, 64 digits; "" if unknown */
 OCTET_API int64_t octet_model_batch(const octet_model *model);
 /* The input in pixels; where it follows the picture (a detector resized by its edges), the checkpoint's own size. */
 OCTET_API void octet_model_input_size(const octet_model *model, int32_t *height, int32_t *width);
@@ -109,22 +111,25 @@ typedef enum octet_orientation {
     OCTET_STORED = 1   /* pixels as stored */
 } octet_orientation;
 
-/* A caller's threads: runs task(argument, i) for i = 0 .. count - 1, each once, in any order and on any threads, and returns
- * when all are done. Results do not depend on how. */
-typedef void (*octet_parallel_for)(void *user, size_t count, void (*task)(void *argument, size_t index), void *argument);
+/* A caller's threads: runs task(argument, i) for i = 0 .. count - 1, each once, in any order and on any threads, and
+ * returns when all are done. Results do not depend on how. */
+typedef void (*octet_parallel_for)(void *user, size_t count, void (*task)(void *argument, size_t index),
+                                   void *argument);
 
 typedef struct octet_session_options {
     size_t struct_size;
-    uint32_t threads;                /* 0: one a core; with parallel_for: how many it has */
+    uint32_t threads; /* 0: one a core; with parallel_for: how many it has */
     octet_orientation orientation;
     octet_parallel_for parallel_for; /* NULL: threads of the session's own */
     void *parallel_for_user;
 } octet_session_options;
-#define OCTET_SESSION_OPTIONS_DEFAULT {sizeof(octet_session_options), 0, OCTET_UPRIGHT, NULL, NULL}
+#define OCTET_SESSION_OPTIONS_DEFAULT                                                                                  \
+    { sizeof(octet_session_options), 0, OCTET_UPRIGHT, NULL, NULL }
 
 /* `options` may be NULL. The session keeps the model open. One thread at a time may use a session; any number of
  * sessions may run at once. */
-OCTET_API octet_status octet_session_new(octet_model *model, const octet_session_options *options, octet_session **session);
+OCTET_API octet_status octet_session_new(octet_model *model, const octet_session_options *options,
+                                         octet_session **session);
 OCTET_API void octet_session_free(octet_session **session);
 
 /* ---- pictures and results ---------------------------------------------------------------------------------------- */
@@ -133,7 +138,8 @@ typedef enum octet_picture_kind {
     OCTET_PICTURE_FILE = 0,   /* `path` */
     OCTET_PICTURE_MEMORY = 1, /* an encoded file: `data`, `size` */
     OCTET_PICTURE_RGB8 = 2,   /* 8-bit pixels: `data`, `width`, `height`, strides; preprocessed like a file's */
-    OCTET_PICTURE_INPUT = 3   /* float32 pixels as the network takes them: `data`, `width`, `height` = the input's size, strides */
+    OCTET_PICTURE_INPUT =
+        3 /* float32 pixels as the network takes them: `data`, `width`, `height` = the input's size, strides */
 } octet_picture_kind;
 
 typedef struct octet_picture {
@@ -141,31 +147,35 @@ typedef struct octet_picture {
     octet_picture_kind kind;
     const char *path;
     const void *data;
-    size_t size;          /* MEMORY: bytes */
+    size_t size; /* MEMORY: bytes */
     int32_t width, height;
-    int64_t row_stride;   /* RGB8, INPUT: bytes from a row to the next; 0: no padding; negative: upside down, data is the last row */
-    int64_t pixel_stride; /* bytes from a pixel to the next; 0: 3 values without padding */
+    int64_t row_stride;     /* RGB8, INPUT: bytes from a row to the next, may be negative (data is the top row); 0: no
+                               padding */
+    int64_t pixel_stride;   /* bytes from a pixel to the next; 0: 3 values without padding */
     int64_t channel_stride; /* bytes from red to green; 0: 1 (RGB8) or 4 (INPUT) */
 } octet_picture;
-#define OCTET_PICTURE_DEFAULT {sizeof(octet_picture), OCTET_PICTURE_FILE, NULL, NULL, 0, 0, 0, 0, 0, 0}
+#define OCTET_PICTURE_DEFAULT                                                                                          \
+    { sizeof(octet_picture), OCTET_PICTURE_FILE, NULL, NULL, 0, 0, 0, 0, 0, 0 }
 
 typedef struct octet_result octet_result;
 
-/* Runs `count` >= 1 pictures, the model's batch at a time. results[i] is picture i's, the caller's to free. On failure the text
- * names the picture, and every results[i] is NULL. Pictures are only read, during the call. */
+/* Runs `count` >= 1 pictures, the model's batch at a time. results[i] is picture i's, the caller's to free. On failure
+ * the text names the picture, and every results[i] is NULL. Pictures are only read, during the call. */
 OCTET_API octet_status octet_session_run(octet_session *session, const octet_picture *pictures, size_t count,
                                          octet_result **results);
 OCTET_API octet_status octet_session_run_file(octet_session *session, const char *path, octet_result **result);
-OCTET_API octet_status octet_session_run_memory(octet_session *session, const void *data, size_t size, octet_result **result);
+OCTET_API octet_status octet_session_run_memory(octet_session *session, const void *data, size_t size,
+                                                octet_result **result);
 OCTET_API void octet_result_free(octet_result **result);
 
-/* A result is self-contained but for labels, which live as long as the model. Reading it from several threads is fine. */
+/* A result is self-contained but for labels, which live as long as the model. Reading it from several threads is fine.
+ */
 OCTET_API octet_task octet_result_task(const octet_result *result);
 /* The picture's size in pixels, as decoded and turned upright; for OCTET_PICTURE_INPUT the input's. */
 OCTET_API void octet_result_picture_size(const octet_result *result, int32_t *width, int32_t *height);
 
-/* The network's raw outputs, row by row. Classification: 1 row of classes. Detection: a row a detection token, of classes + 1
- * columns, the last being "no object". Owned by the result. */
+/* The network's raw outputs, row by row. Classification: 1 row of classes. Detection: a row a detection token, of
+ * classes + 1 columns, the last being "no object". Owned by the result. */
 OCTET_API const float *octet_result_logits(const octet_result *result, size_t *rows, size_t *columns);
 /* Detection: rows of centre x, centre y, width, height in 0 .. 1 of the picture; NULL for classification. */
 OCTET_API const float *octet_result_boxes(const octet_result *result, size_t *rows);
@@ -176,8 +186,8 @@ typedef struct octet_class {
     float probability; /* softmax over all classes */
     float logit;
 } octet_class;
-/* The `count` most probable classes, the best first, ties by rising index. Returns how many were written: min(count, classes);
- * 0 for a detection. */
+/* The `count` most probable classes, the best first, ties by rising index. Returns how many were written: min(count,
+ * classes); 0 for a detection. */
 OCTET_API size_t octet_result_top(const octet_result *result, octet_class *classes, size_t count);
 
 typedef struct octet_detection {
@@ -187,14 +197,15 @@ typedef struct octet_detection {
     float box[4];  /* x0, y0, x1, y1 in pixels of the picture, not clipped */
     int32_t token; /* which detection token */
 } octet_detection;
-/* Detections with score > threshold in order of tokens, at most `count`; returns how many there are in all, so a call with
- * count 0 sizes the buffer. 0 for a classification. */
-OCTET_API size_t octet_result_detections(const octet_result *result, float threshold, octet_detection *detections, size_t count);
+/* Detections with score > threshold in order of tokens, at most `count`; returns how many there are in all, so a call
+ * with count 0 sizes the buffer. 0 for a classification. */
+OCTET_API size_t octet_result_detections(const octet_result *result, float threshold, octet_detection *detections,
+                                         size_t count);
 
-/* A copy of the picture (file at `path`) with what the result says drawn on it: boxes above `threshold`, or the top classes.
- * JPEG or PNG by the extension of `output`; written whole or not at all. `orientation` as the session's. */
-OCTET_API octet_status octet_draw(const octet_result *result, const char *path, octet_orientation orientation, float threshold,
-                                  const char *output);
+/* A copy of the picture (file at `path`) with what the result says drawn on it: boxes above `threshold`, or the top
+ * classes. JPEG or PNG by the extension of `output`; written whole or not at all. `orientation` as the session's. */
+OCTET_API octet_status octet_draw(const octet_result *result, const char *path, octet_orientation orientation,
+                                  float threshold, const char *output);
 
 #ifdef __cplusplus
 }

@@ -7,11 +7,11 @@
 #include "checkpoint/checkpoint.h"
 #include "graph/graph.h"
 
-typedef enum oct_task { OCT_TASK_CLASSIFICATION, OCT_TASK_DETECTION } oct_task;
+typedef enum oct_model_task { OCT_TASK_CLASSIFICATION, OCT_TASK_DETECTION } oct_model_task;
 
 /* What the family knows of a checkpoint before building. */
 typedef struct oct_model {
-    oct_task task;
+    oct_model_task task;
     char architecture[64];  /* "mobilenetv2_100", "yolos" */
     int height, width;      /* the checkpoint's own input, pixels */
     int size_multiple;      /* inputs must be multiples of this (patch size; 1: any size) */

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* octet inspect: what a model is made of. */
+#include <stdio.h>
+#include <string.h>
+
+#include "octet/lab.h"
+#include "options.h"
+#include "output.h"
+
+typedef struct inspect_options {
+    common_options common;
+    bool dot, tactics, memory, shapes, support;
+    int64_t batch, height, width;
+    const char *classes;
+} inspect_options;
+
+static const octet_lab_view default_views[] = {OCTET_LAB_SUMMARY, OCTET_LAB_GRAPH, OCTET_LAB_STEPS};
+static const char *const view_titles[] = {
+    [OCTET_LAB_SUMMARY] = "model", [OCTET_LAB_GRAPH] = "graph",     [OCTET_LAB_DOT] = "dot",
+    [OCTET_LAB_STEPS] = "steps",   [OCTET_LAB_TACTICS] = "tactics", [OCTET_LAB_MEMORY] = "memory",
+    [OCTET_LAB_SHAPES] = "shapes",
+};
+
+static bool print_view(octet_model *model, octet_lab_view view, bool title) {
+    char *text;
+    if (octet_lab_describe(model, view, &text) != OCTET_OK) return false;
+    if (title && view != OCTET_LAB_SUMMARY) printf("\n%s\n", view_titles[view]);
+    fputs(text, stdout);
+    octet_free(text);
+    return true;
+}
+
+static json_t *figures_json(octet_model *model, const octet_lab_figures *figures) {
+    int32_t height, width;
+    octet_model_input_size(model, &height, &width);
+    json_t *labels = json_array();
+    for (size_t i = 0; i < octet_model_class_count(model); i++) {
+        json_t *label = json_string(octet_model_label(model, i));
+        json_array_append_new(labels, label != NULL ? label : json_null());
+    }
+    return json_pack(
+        "{s:s, s:s, s:s, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "model", octet_model_name(model),
+        "task", octet_model_task(model) == OCTET_CLASSIFICATION ? "classification" : "detection", "fingerprint",
+        octet_model_fingerprint(model), "batch", (json_int_t)octet_model_batch(model), "height", height, "width", width,
+        "parameters", (json_int_t)figures->parameters, "weight_bytes", (json_int_t)figures->weight_bytes,
+        "packed_bytes", (json_int_t)figures->packed_bytes, "arena_bytes", (json_int_t)figures->arena_bytes, "flops",
+        (json_int_t)figures->flops, "steps", (json_int_t)figures->steps, "unfused_quantize",
+        (json_int_t)figures->unfused_quantize, "labels", labels);
+}
+
+static void print_figures(const octet_lab_figures *figures) {
+    printf("engine         %llu steps, %.2f GFLOP, weights %.2f MB packed, activations %.2f MB, unfused quantize steps "
+           "%llu\n",
+           (unsigned long long)figures->steps, (double)figures->flops * 1e-9, (double)figures->packed_bytes * 1e-6,
+           (double)figures->arena_bytes * 1e-6, (unsigned long long)figures->unfused_quantize);
+}
+
+static bool inspect_model(octet_model *model, const inspect_options *options) {
+    octet_lab_figures figures = {.struct_size = sizeof figures};
+    const struct {
+        bool wanted;
+        octet_lab_view view;
+    } chosen[] = {{options->dot, OCTET_LAB_DOT},
+                  {options->tactics, OCTET_LAB_TACTICS},
+                  {options->memory, OCTET_LAB_MEMORY},
+                  {options->shapes, OCTET_LAB_SHAPES}};
+    bool any = false;
+    for (size_t i = 0; i < sizeof chosen / sizeof chosen[0]; i++) {
+        if (!chosen[i].wanted) continue;
+        if (!print_view(model, chosen[i].view, any)) return false;
+        any = true;
+    }
+    if (any) return true;
+    if (octet_lab_get_figures(model, &figures) != OCTET_OK) return false;
+    if (options->common.json) return print_json(figures_json(model, &figures));
+    for (size_t i = 0; i < sizeof default_views / sizeof default_views[0]; i++) {
+        if (!print_view(model, default_views[i], true)) return false;
+        if (default_views[i] == OCTET_LAB_SUMMARY) print_figures(&figures);
+    }
+    return true;
+}
+
+static int print_support(void) {
+    char *text;
+    if (octet_lab_support(&text) != OCTET_OK) return print_failure("inspect");
+    fputs(text, stdout);
+    octet_free(text);
+    return EXIT_DONE;
+}
+
+static int run_inspect(int count, char **words) {
+    inspect_options options = {.batch = 1};
+    const option_row rows[] = {
+        {OPTION_FLAG, "--dot", NULL, "the graph for Graphviz", &options.dot, 0, 0},
+        {OPTION_FLAG, "--tactics", NULL, "each step's candidate kernels: chosen, or why not", &options.tactics, 0, 0},
+        {OPTION_FLAG, "--memory", NULL, "the activations' arena: offset, size, lifetime", &options.memory, 0, 0},
+        {OPTION_FLAG, "--shapes", NULL, "the checkpoint's tensors", &options.shapes, 0, 0},
+        {OPTION_FLAG, "--support", NULL, "what octet supports (no MODEL), as Markdown", &options.support, 0, 0},
+        {OPTION_INT, "--batch", "N", "pictures at once (default 1)", &options.batch, 1, 1024},
+        {OPTION_INT, "--height", "PIXELS", "build for this input height (with --width)", &options.height, 0, 1 << 16},
+        {OPTION_INT, "--width", "PIXELS", "build for this input width (with --height)", &options.width, 0, 1 << 16},
+        {OPTION_TEXT, "--classes", "FILE", "class names, one a line", &options.classes, 0, 0},
+        {OPTION_END, NULL, NULL, NULL, NULL, 0, 0},
+    };
+    int left = options_read(&verb_inspect, rows, &options.common, count, words);
+    if (left < 0) return left == -2 ? EXIT_DONE : EXIT_USAGE;
+    if (options.support) return left == 0 ? print_support() : usage_error(&verb_inspect, "--support takes no MODEL");
+    if (left != 1) return usage_error(&verb_inspect, "expected one MODEL, found %d", left);
+    octet_open_options open = OCTET_OPEN_OPTIONS_DEFAULT;
+    open.batch = options.batch;
+    open.height = (int32_t)options.height;
+    open.width = (int32_t)options.width;
+    open.classes_file = options.classes;
+    open.threads = (uint32_t)options.common.threads;
+    octet_model *model;
+    if (octet_model_open(words[0], &open, &model) != OCTET_OK) return print_failure("inspect");
+    int code = inspect_model(model, &options) ? EXIT_DONE : print_failure("inspect");
+    octet_model_close(&model);
+    return code;
+}
+
+const verb_row verb_inspect = {"inspect", "MODEL", "graph, weights, steps, kernels, formats, provenance", run_inspect};

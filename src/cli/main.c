@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* octet(1): a verb a file. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "octet/octet.h"
+#include "options.h"
+#include "output.h"
+
+static const verb_row *const verbs[] = {&verb_inspect, &verb_run, &verb_bench};
+#define VERB_COUNT (sizeof verbs / sizeof verbs[0])
+
+static void print_usage(FILE *stream) {
+    fprintf(stream, "octet %s: vision models from Hugging Face checkpoints, run in C\n\n", octet_version());
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        fprintf(stream, "  octet %-10s %-34s %s\n", verbs[i]->name, verbs[i]->arguments, verbs[i]->summary);
+    }
+    fprintf(stream, "\nMODEL is a checkpoint directory or a hub id in the local cache.\n"
+                    "octet VERB --help says more. Exit: 0 done, 1 bad input or failure, 2 usage, 3 a check found "
+                    "something wrong.\n");
+}
+
+int main(int count, char **words) {
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, said as such */
+    if (count < 2) {
+        print_usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(words[1], "--help") == 0 || strcmp(words[1], "-h") == 0 || strcmp(words[1], "help") == 0) {
+        print_usage(stdout);
+        return finish_output("help", EXIT_DONE);
+    }
+    if (strcmp(words[1], "--version") == 0) {
+        printf("octet %s\n", octet_version());
+        return finish_output("--version", EXIT_DONE);
+    }
+    for (size_t i = 0; i < VERB_COUNT; i++) {
+        if (strcmp(words[1], verbs[i]->name) != 0) continue;
+        print_warnings();
+        return finish_output(verbs[i]->name, verbs[i]->run(count - 2, words + 2));
+    }
+    fprintf(stderr, "octet: unknown verb \"%s\"\n  hint: octet --help\n", words[1]);
+    return EXIT_USAGE;
+}

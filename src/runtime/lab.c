@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lab.h: texts about a model, its figures, and timing of the engine alone. */
+#include "octet/lab.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "base/random.h"
+#include "cpu/cpu.h"
+#include "graph/manifest.h"
+#include "graph/ops.h"
+#include "runtime/session.h"
+#include "runtime/watch.h"
+
+/* Hands a finished text to the caller. */
+static octet_status give_text(oct_text *text, char **out) {
+    if (text->failed) {
+        oct_text_free(text);
+        return oct_fail_memory();
+    }
+    if (text->data == NULL) oct_text_puts(text, "");
+    *out = text->data;
+    return *out == NULL ? oct_fail_memory() : OCTET_OK;
+}
+
+/* ---- describing */
+
+static void summary(octet_model *model, oct_text *text) {
+    const oct_model *facts = &model->facts;
+    const char *id = oct_checkpoint_id(model->checkpoint);
+    oct_text_printf(text, "model          %s (family %s)\n", facts->architecture, model->family->name);
+    oct_text_printf(text, "task           %s\n",
+                    facts->task == OCT_TASK_CLASSIFICATION ? "image classification" : "object detection");
+    oct_text_printf(text, "checkpoint     %s\n", oct_checkpoint_directory(model->checkpoint));
+    oct_text_printf(text, "hub id         %s%s%s\n", id[0] != '\0' ? id : "unpinned", id[0] != '\0' ? "@" : "",
+                    oct_checkpoint_revision(model->checkpoint));
+    oct_text_printf(text, "fingerprint    %s\n", octet_model_fingerprint(model));
+    oct_text_printf(text, "weights        %" PRIu64 " in %zu tensors\n", model->parameters,
+                    oct_checkpoint_tensor_count(model->checkpoint));
+    oct_text_printf(text, "input          %d x %d (height x width)%s, batch %" PRId64 "\n", model->height, model->width,
+                    model->follows_picture ? ", follows the picture" : "", model->batch);
+    oct_text_puts(text, "preprocessing  ");
+    oct_preprocess_describe(&model->preprocess, text);
+    oct_text_printf(text, "\nclasses        %zu (names: %s)\n", model->labels.count, model->labels.source);
+    if (facts->tokens > 0) oct_text_printf(text, "detections     %d tokens\n", facts->tokens);
+}
+
+static void shapes(octet_model *model, oct_text *text) {
+    for (size_t i = 0; i < oct_checkpoint_tensor_count(model->checkpoint); i++) {
+        const oct_tensor *tensor = oct_checkpoint_tensor(model->checkpoint, i);
+        oct_text_printf(text, "%-60s %-8s [", tensor->name, oct_dtype_name(tensor->dtype));
+        for (int d = 0; d < tensor->rank; d++) oct_text_printf(text, "%s%" PRId64, d > 0 ? ", " : "", tensor->shape[d]);
+        oct_text_puts(text, "]\n");
+    }
+}
+
+static octet_status describe_graph(octet_model *model, octet_lab_view view, oct_text *text) {
+    oct_graph graph;
+    OCT_TRY(oct_model_graph(model, model->height, model->width, &graph));
+    octet_status status = oct_graph_infer(&graph, model->batch);
+    if (status == OCTET_OK && view == OCTET_LAB_DOT) oct_graph_dot(&graph, text);
+    if (status == OCTET_OK && view == OCTET_LAB_GRAPH) oct_graph_dump(&graph, text);
+    oct_graph_free(&graph);
+    return status;
+}
+
+static octet_status describe_engine(octet_model *model, octet_lab_view view, oct_text *text) {
+    oct_engine *engine;
+    oct_weights *weights;
+    octet_status status = OCTET_OK;
+    OCT_TRY(oct_model_engine(model, model->height, model->width, NULL, &engine, &weights));
+    const oct_plan *plan = oct_engine_plan(engine);
+    if (view == OCTET_LAB_STEPS) oct_plan_dump(plan, text);
+    if (view == OCTET_LAB_MEMORY) oct_plan_memory(plan, text);
+    if (view == OCTET_LAB_TACTICS) status = oct_plan_tactics(plan, weights, oct_cpu_backend(), text);
+    oct_weights_release(weights);
+    oct_engine_release(engine);
+    return status;
+}
+
+octet_status octet_lab_describe(octet_model *model, octet_lab_view view, char **text) {
+    oct_text out = {0};
+    octet_status status = OCTET_OK;
+    *text = NULL;
+    switch (view) {
+    case OCTET_LAB_SUMMARY:
+        summary(model, &out);
+        break;
+    case OCTET_LAB_SHAPES:
+        shapes(model, &out);
+        break;
+    case OCTET_LAB_GRAPH:
+    case OCTET_LAB_DOT:
+        status = describe_graph(model, view, &out);
+        break;
+    case OCTET_LAB_STEPS:
+    case OCTET_LAB_TACTICS:
+    case OCTET_LAB_MEMORY:
+        status = describe_engine(model, view, &out);
+        break;
+    default:
+        status = oct_fail(OCTET_INVALID_ARGUMENT, "unknown view %d", (int)view);
+    }
+    if (status != OCTET_OK) {
+        oct_text_free(&out);
+        return status;
+    }
+    return give_text(&out, text);
+}
+
+octet_status octet_lab_get_figures(octet_model *model, octet_lab_figures *figures) {
+    oct_engine *engine;
+    if (figures->struct_size != sizeof *figures) {
+        return oct_fail(OCTET_INVALID_ARGUMENT, "octet_lab_figures.struct_size: expected %zu, found %zu",
+                        sizeof *figures, figures->struct_size);
+    }
+    OCT_TRY(oct_model_engine(model, model->height, model->width, NULL, &engine, NULL));
+    const oct_plan *plan = oct_engine_plan(engine);
+    *figures = (octet_lab_figures){.struct_size = sizeof *figures,
+                                   .parameters = model->parameters,
+                                   .weight_bytes = model->parameters * sizeof(float),
+                                   .packed_bytes = oct_engine_packed_bytes(engine),
+                                   .arena_bytes = plan->arena_size,
+                                   .steps = plan->step_count};
+    for (size_t i = 0; i < plan->step_count; i++) figures->flops += plan->steps[i].flops;
+    oct_engine_release(engine);
+    return OCTET_OK;
+}
+
+/* ---- what is supported */
+
+octet_status octet_lab_support(char **text) {
+    oct_text out = {0};
+    *text = NULL;
+    oct_text_puts(&out, "| family | layout | architectures |\n|---|---|---|\n");
+    for (const oct_family_entry *entry = oct_family_list; entry->family != NULL; entry++) {
+        oct_text_printf(&out, "| %s | %s |", entry->family->name, entry->family->layout);
+        for (const char *const *name = entry->family->architectures; *name != NULL; name++) {
+            oct_text_printf(&out, "%s %s", name == entry->family->architectures ? "" : ",", *name);
+        }
+        oct_text_puts(&out, " |\n");
+    }
+    oct_text_puts(&out, "\n");
+    oct_cpu_support(&out);
+    return give_text(&out, text);
+}
+
+octet_status octet_lab_machine(char **json) {
+    oct_text out = {0};
+    *json = NULL;
+    oct_cpu_machine(&out);
+    return give_text(&out, json);
+}
+
+/* ---- timing */
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static octet_status fill_random(octet_session *session) {
+    int stride;
+    OCT_TRY(oct_session_prepare(session, session->model->height, session->model->width));
+    float *input = oct_context_input(session->context, &stride);
+    size_t pixels = (size_t)session->model->batch * (size_t)session->height * (size_t)session->width;
+    uint64_t state = 1;
+    for (size_t i = 0; i < pixels; i++) {
+        for (int c = 0; c < stride; c++)
+            input[i * (size_t)stride + (size_t)c] = c < 3 ? 2.0f * oct_random_signed(&state) : 0.0f;
+    }
+    return OCTET_OK;
+}
+
+octet_status octet_lab_time_engine(octet_session *session, size_t count, double *seconds) {
+    if (session->context == NULL) OCT_TRY(fill_random(session));
+    oct_context_set_tap(session->context, NULL, NULL);
+    for (size_t i = 0; i < count; i++) {
+        double start = seconds_now();
+        OCT_TRY(oct_context_run(session->context));
+        seconds[i] = seconds_now() - start;
+    }
+    return OCTET_OK;
+}
+
+octet_status octet_lab_output_checksum(octet_session *session, uint64_t *checksum) {
+    if (session->context == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "output checksum: nothing was run yet");
+    const oct_plan *plan = oct_engine_plan(session->engine);
+    uint64_t sums[OCT_NODE_INPUTS] = {0};
+    for (size_t i = 0; i < plan->output_count && i < OCT_NODE_INPUTS; i++) {
+        const oct_shape *shape;
+        const float *data = oct_context_output(session->context, i, &shape);
+        sums[i] = oct_fnv1a(data, (size_t)oct_shape_count(shape) * sizeof *data);
+    }
+    *checksum = oct_fnv1a(sums, sizeof sums);
+    return OCTET_OK;
+}
