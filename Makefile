@@ -23,9 +23,10 @@ setup:
 	@$(SETUP)
 
 build: setup ## the library, the command, the tools and the tests, in BUILD
+	@mkdir -p $(dir $(BUILD))
 	@cmake --preset default -B $(BUILD) -DOCTET_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >$(BUILD).log 2>&1 \
 	    || { cat $(BUILD).log; exit 1; }
-	@cmake --build $(BUILD) -j $(JOBS) --
+	@MAKEFLAGS= cmake --build $(BUILD) -j $(JOBS) -- --no-print-directory
 
 demo: build ## classify, detect, draw and time the small models that come along
 	@tools/demo.sh $(BUILD)/bin

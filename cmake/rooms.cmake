@@ -3,6 +3,7 @@
 # itself; a room without files yet is passed over.
 
 set(OCTET_ROOMS "" CACHE INTERNAL "")
+set(OCTET_CLIENT_ROOMS "" CACHE INTERNAL "")
 
 # The instruction set of a kernel file is the last word of its name.
 function(oct_kernel_flags)
@@ -80,9 +81,7 @@ function(oct_library)
     return()
   endif()
   set(objects "")
-  set(inside ${OCTET_ROOMS})
-  list(REMOVE_ITEM inside eval study) # they stand on the public headers, as the command does
-  foreach(name ${inside})
+  foreach(name ${OCTET_ROOMS})
     list(APPEND objects $<TARGET_OBJECTS:room_${name}>)
   endforeach()
   set(libraries PkgConfig::JANSSON PkgConfig::YAML PkgConfig::CRYPTO PkgConfig::JPEG PkgConfig::PNG PkgConfig::WEBP
@@ -101,7 +100,32 @@ function(oct_library)
   endforeach()
 endfunction()
 
-# The command sees the public headers, and the rooms that stand on these alone (eval, study).
+# The rooms above the library: eval and study, which like the command see include/octet, and of src each other only (through
+# a folder of links, so that nothing else of src can be included by mistake). They are no part of liboctet.
+function(oct_client_room name)
+  cmake_parse_arguments(ROOM "" "" "ROOMS;LIBRARIES" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.c ${PROJECT_SOURCE_DIR}/src/${name}/*/*.c)
+  if(NOT sources)
+    return()
+  endif()
+  set(clients ${PROJECT_BINARY_DIR}/clients)
+  file(MAKE_DIRECTORY ${clients})
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/${name} ${clients}/${name} SYMBOLIC)
+  add_library(room_${name} STATIC ${sources})
+  target_include_directories(room_${name} PUBLIC ${clients} ${PROJECT_SOURCE_DIR}/include)
+  if(TARGET octet)
+    target_link_libraries(room_${name} PUBLIC octet)
+  endif()
+  foreach(other ${ROOM_ROOMS})
+    if(TARGET room_${other})
+      target_link_libraries(room_${name} PUBLIC room_${other})
+    endif()
+  endforeach()
+  target_link_libraries(room_${name} PUBLIC ${ROOM_LIBRARIES} m)
+  set(OCTET_CLIENT_ROOMS ${OCTET_CLIENT_ROOMS} ${name} CACHE INTERNAL "")
+endfunction()
+
+# The command sees the public headers, and of src the client rooms and its own folder.
 function(oct_command)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.c)
   if(NOT sources OR NOT TARGET octet)
@@ -111,10 +135,8 @@ function(oct_command)
   add_executable(octet_command ${sources})
   set_target_properties(octet_command PROPERTIES OUTPUT_NAME octet RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin
     INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-  foreach(room eval study)
-    if(TARGET room_${room})
-      target_link_libraries(octet_command PRIVATE room_${room})
-    endif()
+  foreach(room ${OCTET_CLIENT_ROOMS})
+    target_link_libraries(octet_command PRIVATE room_${room})
   endforeach()
   target_link_libraries(octet_command PRIVATE octet PkgConfig::JANSSON Threads::Threads m)
 endfunction()

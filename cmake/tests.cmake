@@ -33,7 +33,7 @@ function(oct_test_program target source)
 endfunction()
 
 function(oct_unit_tests)
-  foreach(room ${OCTET_ROOMS})
+  foreach(room ${OCTET_ROOMS} ${OCTET_CLIENT_ROOMS})
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/unit/${room}/*.c)
     foreach(source ${sources})
       get_filename_component(name ${source} NAME_WE)

@@ -172,14 +172,14 @@ def check_links(root, table, problems):
         if not os.path.isfile(os.path.join(root, path)):
             continue
         text = re.sub(r"#[^\n]*", lambda m: " " * len(m[0]), read(root, path))
-        for match in re.finditer(r"\b(oct_room|oct_families|target_link_libraries)\s*\(([^()]*)\)", text):
+        for match in re.finditer(r"\b(oct_room|oct_client_room|oct_families|target_link_libraries)\s*\(([^()]*)\)", text):
             words = match[2].split()
             if match[1] == "target_link_libraries":
                 target = words[0] if words else ""
                 room = target[5:] if target.startswith("room_") else {"octet_command": "cli"}.get(target)
                 others = [w[5:] for w in words[1:] if w.startswith("room_")]
             else:
-                room = words.pop(0) if match[1] == "oct_room" and words else "families"
+                room = "families" if match[1] == "oct_families" or not words else words.pop(0)
                 others, keep = [], False
                 for word in words:
                     keep = word == "ROOMS" or (keep and word != "LIBRARIES")

@@ -43,4 +43,5 @@ run_target() {
 }
 export -f run_target
 export build seconds
+# shellcheck disable=SC2016 # the inner shell's own words
 printf '%s\n' "${targets[@]}" | xargs -P "$jobs" -I{} bash -c 'set -u; run_target "$1"' fuzz {}
