@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON by jansson. Its tree keeps no positions, so the text, known to be valid by then, is walked in step with it. */
+#include <errno.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -145,9 +146,10 @@ static octet_status convert(walk *w, json_t *json, oct_node **made) {
     return OCTET_OK;
 }
 
-static octet_status refused(const char *name, const json_error_t *error) {
-    /* jansson leaves the text empty where its own memory ran out */
-    if (error->text[0] == '\0' || json_error_code(error) == json_error_out_of_memory) return oct_fail_memory();
+static octet_status refused(const char *name, const json_error_t *error, int reason) {
+    /* where its own memory ran out, jansson leaves the text empty or speaks of an invalid token; malloc has set errno
+     */
+    if (error->text[0] == '\0' || reason == ENOMEM) return oct_fail_memory();
     return oct_fail(OCTET_BAD_FORMAT, "%s:%d: column %d: %s", name, error->line > 0 ? error->line : 1,
                     error->column > 0 ? error->column : 1, error->text);
 }
@@ -158,9 +160,11 @@ octet_status oct_document_parse_json(oct_document *document, const char *name, c
     if (status != OCTET_OK) return oct_document_end(document, status);
     json_error_t error = {0};
     locale_t before = oct_c_locale_enter(); /* jansson asks the locale for its decimal point */
+    errno = 0;
     json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    int reason = errno;
     oct_c_locale_leave(before);
-    if (json == NULL) return oct_document_end(document, refused(name, &error));
+    if (json == NULL) return oct_document_end(document, refused(name, &error, reason));
     walk w = {.document = document, .at = text, .end = text + length, .line = 1};
     status = convert(&w, json, &document->root);
     json_decref(json);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +26,7 @@ static _Thread_local struct {
  * and bytes that are not UTF-8 become escapes. What does not fit is cut between characters and ends in "...". */
 static void clean(char part[PART_SIZE], const char *raw) {
     size_t used = 0;
+    size_t cut = 0; /* the last place between characters that leaves room for "..." */
     size_t left = strlen(raw);
     const uint8_t *at = (const uint8_t *)raw;
     while (left > 0) {
@@ -49,11 +49,10 @@ static void clean(char part[PART_SIZE], const char *raw) {
             length = (size_t)snprintf(piece, sizeof piece, "\\x%02x", *at);
             take = 1;
         }
-        bool is_last = take == left;
-        size_t room = PART_SIZE - 1 - used;
-        if (length + (is_last ? 0 : 3) > room) {
-            memcpy(part + used, "...", 3); /* 3 bytes were always left free */
-            used += 3;
+        if (used <= PART_SIZE - 1 - 3) cut = used;
+        if (length > PART_SIZE - 1 - used) {
+            memcpy(part + cut, "...", 3);
+            used = cut + 3;
             break;
         }
         memcpy(part + used, piece, length);
