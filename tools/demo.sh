@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What octet does, in a minute, on the small models and drawn pictures that come along.
+#     tools/demo.sh [FOLDER OF THE COMMAND]      default: build/release/bin; pictures with boxes go to build/demo
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bin=${1:-build/release/bin}
+out=build/demo
+classifier=subjects/mobilenetv2_035
+detector=subjects/yolos
+classify=(subjects/pictures/classify/*.jpg)
+detect=(subjects/pictures/detect/*.jpg)
+
+for needed in "$bin/octet" "$classifier/config.json" "$detector/config.json" "${classify[0]}" "${detect[0]}"; do
+    [ -e "$needed" ] || {
+        echo "demo: $needed is missing; 'make demo' builds the command, and the rest is in the repository" >&2
+        exit 1
+    }
+done
+if [ -t 1 ]; then bold=$'\033[1m' plain=$'\033[0m'; else bold="" plain=""; fi
+
+title() { printf '\n%s%s%s\n' "$bold" "$1" "$plain"; }
+# show COMMAND...: prints it as one would type it, then runs it
+show() {
+    printf '  $ %s\n' "$*"
+    PATH=$bin:$PATH "$@" </dev/null | sed 's/^/    /'
+}
+
+rm -rf "$out"
+mkdir -p "$out"
+title "What is in a picture: $classifier"
+show octet run "$classifier" "${classify[@]:0:4}" --top 3
+title "What is where: $detector; the boxes are drawn into $out"
+show octet run "$detector" "${detect[@]:0:2}" --draw "$out"
+title "The way of one picture through octet, room by room"
+show octet run "$classifier" "${classify[0]}" --trace
+title "How fast, on this machine"
+show octet bench "$classifier" --batch 1,8
+show octet bench "$detector"
+
+pictures=("$out"/*)
+cat <<TEXT
+
+Pictures with boxes: ${pictures[*]}
+Next:
+    $bin/octet inspect $classifier               what the model is made of
+    $bin/octet run $classifier YOUR.jpg          a picture of yours (the model knows drawn shapes only)
+    $bin/octet --help                            all the verbs
+    make test                                    everything checked
+    docs/architecture.md                         how one picture passes the rooms
+TEXT
