@@ -19,7 +19,6 @@
 #include "checkpoint/checkpoint.h"
 
 #define OCT_SAFETENSORS_HEADER_LIMIT 100000000u
-#define OCT_SAFETENSORS_COMMA_LIMIT (4u << 20) /* commas in a header: bounds the memory its tree takes */
 
 typedef struct oct_tensor_list {
     oct_tensor *items; /* oct_alloc'd */
