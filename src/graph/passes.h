@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes: each rewrites a graph into an equal one (to rounding). Order: fold, fuse, dead code (oct_passes_run). */
+/* Passes: each rewrites a graph into an equal one (to rounding). Order: fold, fuse, dead code (oct_passes_run).
+ *
+ * A node that absorbs its reader keeps its own name and makes the reader's value: after the passes conv_stem makes
+ * bn1.act. So recipes name layers and taps name numbers as the checkpoint's modules do. Value ids are given anew. On
+ * failure the graph may only be freed. */
 #ifndef OCT_GRAPH_PASSES_H
 #define OCT_GRAPH_PASSES_H
 
