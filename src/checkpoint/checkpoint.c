@@ -120,35 +120,42 @@ static octet_status open_shards(oct_checkpoint *checkpoint, const char *path) {
     return status;
 }
 
-/* The first entry, by name, that ends in one of `suffixes`; NULL if there is none or no memory. */
-static const char *first_entry(oct_checkpoint *checkpoint, const char *const *suffixes, size_t count) {
-    const char *first = NULL;
+/* The first entry, by name, that ends in one of `suffixes`; *first stays NULL if there is none. */
+static octet_status first_entry(oct_checkpoint *checkpoint, const char *const *suffixes, size_t count,
+                                const char **first) {
+    octet_status status = OCTET_OK;
     DIR *directory = opendir(checkpoint->place.directory);
-    for (struct dirent *entry; directory != NULL && (entry = readdir(directory)) != NULL;)
-        for (size_t i = 0; i < count; i++)
-            if (oct_ends_with(entry->d_name, suffixes[i]) && (first == NULL || strcmp(entry->d_name, first) < 0))
-                first = oct_arena_strdup(&checkpoint->arena, entry->d_name);
+    for (struct dirent *entry; directory != NULL && status == OCTET_OK && (entry = readdir(directory)) != NULL;) {
+        size_t i = 0;
+        while (i < count && !oct_ends_with(entry->d_name, suffixes[i])) i++;
+        if (i == count || (*first != NULL && strcmp(entry->d_name, *first) > 0)) continue;
+        *first = oct_arena_strdup(&checkpoint->arena, entry->d_name);
+        if (*first == NULL) status = oct_fail_memory();
+    }
     if (directory != NULL) closedir(directory);
-    return first;
+    return status;
 }
 
 static octet_status fail_no_weights(oct_checkpoint *checkpoint) {
     static const char *const same[] = {".safetensors", ".SAFETENSORS"};
     static const char *const pickled[] = {".bin", ".ckpt", ".pt", ".pth", ".pkl", ".pickle", ".tar"};
     static const char *const foreign[] = {".h5", ".msgpack", ".onnx", ".gguf", ".npz", ".pb", ".tflite", ".keras"};
-    const char *directory = checkpoint->place.directory, *found;
-    if ((found = first_entry(checkpoint, same, sizeof same / sizeof *same)) != NULL) {
+    const char *directory = checkpoint->place.directory, *found = NULL;
+    OCT_TRY(first_entry(checkpoint, same, sizeof same / sizeof *same, &found));
+    if (found != NULL) {
         oct_fail(OCTET_NOT_FOUND, "%s: found %s, but neither " SINGLE_FILE " nor " INDEX_FILE, directory, found);
         return oct_hint("if it holds the whole model, name it " SINGLE_FILE);
     }
-    if ((found = first_entry(checkpoint, pickled, sizeof pickled / sizeof *pickled)) != NULL) {
+    OCT_TRY(first_entry(checkpoint, pickled, sizeof pickled / sizeof *pickled, &found));
+    if (found != NULL) {
         oct_fail(OCTET_UNSUPPORTED, "%s: found %s, but no " SINGLE_FILE, directory, found);
         oct_detail("octet does not read pickled weights: loading them may run code");
         return oct_hint("convert once in Python: safetensors.torch.save_file(torch.load(\"%s\", weights_only=True), "
                         "\"" SINGLE_FILE "\")",
                         found);
     }
-    if ((found = first_entry(checkpoint, foreign, sizeof foreign / sizeof *foreign)) != NULL) {
+    OCT_TRY(first_entry(checkpoint, foreign, sizeof foreign / sizeof *foreign, &found));
+    if (found != NULL) {
         oct_fail(OCTET_UNSUPPORTED, "%s: found %s, but no " SINGLE_FILE, directory, found);
         return oct_hint("save the model from PyTorch as safetensors");
     }
