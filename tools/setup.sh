@@ -18,18 +18,22 @@ case "${1-}" in
     ;;
 esac
 
+# needed REASON: what to do by hand
+needed() {
+    echo "octet: $1"
+    echo "octet: needed are, by Debian 12's names:"
+    # shellcheck disable=SC2086 # the list is meant to split
+    echo $packages | fold -s -w 100 | sed 's/^/    /'
+    echo "octet: install these by the system's own means; 'make SETUP=: test' then goes past this script"
+} >&2
+
 if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
-    {
-        echo "octet: this is not Debian; install these by the system's own means (Debian 12's names), then run make again:"
-        echo "$packages" | tr -s ' ' '\n' | sed 's/^/    /'
-        echo "With all of them there, 'make SETUP=: test' goes past this script."
-    } >&2
-    # Good enough if the parts the build looks for are found.
+    # Good enough if what the build looks for is found.
     if command -v cmake >/dev/null 2>&1 && command -v pkg-config >/dev/null 2>&1 &&
         pkg-config --exists jansson yaml-0.1 libjpeg libpng libwebp libwebpdemux libcrypto cairo cmocka; then
-        echo "octet: the libraries are there; going on" >&2
         exit 0
     fi
+    needed "this is not Debian, and libraries are missing"
     exit 1
 fi
 
@@ -68,5 +72,8 @@ install_missing() {
 # The package lists may be absent (a bare container) or stale; they are fetched only if they are needed.
 if ! install_missing >/dev/null 2>&1; then
     $root env DEBIAN_FRONTEND=noninteractive apt-get update -q </dev/null
-    install_missing
+    install_missing || {
+        needed "apt-get could not install$missing"
+        exit 1
+    }
 fi
