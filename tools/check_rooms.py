@@ -74,13 +74,13 @@ def cycles(edges):
     return found
 
 
-def blank_comments(text):
-    """The text without its comments, lines and columns kept; strings stay."""
+def blank_comments(text, strings=False):
+    """The text without its comments (and, if asked, its strings), lines and columns kept."""
     pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
     def blank(match):
         piece = match[0]
-        return re.sub(r"[^\n]", " ", piece) if piece[0] == "/" else piece
+        return re.sub(r"[^\n]", " ", piece) if strings or piece[0] == "/" else piece
 
     return pattern.sub(blank, text)
 
@@ -211,7 +211,8 @@ def check_names(root, problems):
     for folder in ("src", "include", "families"):
         for source in code_files(root, folder):
             own = room_of(source)[1]
-            text = blank_comments(read(root, source))
+            # A family's strings are names in its checkpoints, which may hold another's word ("vit.encoder" in YOLOS).
+            text = blank_comments(read(root, source), strings=own is not None)
             for family in families:
                 if family == own:
                     continue
@@ -282,7 +283,7 @@ SOUND = {
     "src/cli/main.c": '#include <octet/octet.h>\n#include "verbs.h"\n',
     "src/cli/verbs.h": "",
     "families/vit/family.c": '#include "graph/family.h"\nconst char *name = "vit_tiny";\n',
-    "families/yolos/family.c": '#include "checkpoint/checkpoint.h"\n/* like vit, but */\n',
+    "families/yolos/family.c": '#include "checkpoint/checkpoint.h"\n/* like vit, but */\nconst char *a = "vit.layernorm";\n',
 }
 PLANTED = [
     ("src/base/up.c", '\n#include "graph/graph.h"\n', "src/base/up.c:2: room base includes graph/graph.h"),
