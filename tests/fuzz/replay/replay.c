@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands in for libFuzzer's main: runs a fuzz target once over every file of the folders and files named, and over no bytes
- * at all. A crash or a sanitizer's report ends it; else it prints how many inputs it read. */
+/* Stands in for libFuzzer's main: runs a fuzz target once over every file of the folders and files named, and over no
+ * bytes at all. A crash or a sanitizer's report ends it; else it prints how many inputs it read. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,8 +20,10 @@ static int run_file(const char *path, size_t size) {
     uint8_t *data = malloc(size ? size : 1);
     int failed = !data || fread(data, 1, size, file) != size;
     fclose(file);
-    if (failed) fprintf(stderr, "%s: cannot be read\n", path);
-    else LLVMFuzzerTestOneInput(data, size);
+    if (failed)
+        fprintf(stderr, "%s: cannot be read\n", path);
+    else
+        LLVMFuzzerTestOneInput(data, size);
     free(data);
     return failed;
 }
@@ -43,8 +45,10 @@ static int run_path(const char *path, size_t *count) {
         if (entry->d_name[0] == '.') continue;
         char inner[4096];
         int length = snprintf(inner, sizeof inner, "%s/%s", path, entry->d_name);
-        if (length < 0 || (size_t)length >= sizeof inner) failed = 1;
-        else failed |= run_path(inner, count);
+        if (length < 0 || (size_t)length >= sizeof inner)
+            failed = 1;
+        else
+            failed |= run_path(inner, count);
     }
     closedir(folder);
     return failed;
