@@ -345,9 +345,11 @@ static octet_status yolos(drawing *d, yolos_size size) {
     OCT_TRY(add(d, "vit.embeddings.patch_embeddings.projection.weight", 4, size.hidden, 3, 16, 16));
     OCT_TRY(add(d, "vit.embeddings.patch_embeddings.projection.bias", 1, size.hidden, 0, 0, 0));
     for (int i = 0; i < size.layers; i++) OCT_TRY(yolos_layer(d, i, &size));
-    if (size.mid && size.layers > 1)
-        OCT_TRY(
-            add(d, o->hub_names ? MID_POSITIONS_HUB : MID_POSITIONS, 4, size.layers - 1, 1, positions, size.hidden));
+    if (size.mid && size.layers > 1) { /* transformers counts these by area, whole patches or not */
+        int64_t mid_positions = size.height * size.width / 256 + 1 + size.tokens;
+        OCT_TRY(add(d, o->hub_names ? MID_POSITIONS_HUB : MID_POSITIONS, 4, size.layers - 1, 1, mid_positions,
+                    size.hidden));
+    }
     OCT_TRY(add_norm(d, "vit.layernorm", size.hidden));
     OCT_TRY(yolos_head(d, "class_labels_classifier", size.hidden, size.classes + 1));
     OCT_TRY(yolos_head(d, "bbox_predictor", size.hidden, 4));
