@@ -37,10 +37,10 @@ static const char yaml[] = "a: &a [1, 2.5, text, true, ~]\n"
 #    endif
 #endif
 
+#ifdef LIBRARY_FAULTS
 static unsigned long library_at, library_count;
 static bool library_met;
 
-#ifdef LIBRARY_FAULTS
 extern void *__libc_malloc(size_t size);
 extern void *__libc_realloc(void *pointer, size_t size);
 __attribute__((visibility("default"))) void *malloc(size_t size);
