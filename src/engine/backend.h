@@ -7,19 +7,29 @@
 
 /* A tactic: one way to run a step. The same predicate chooses it and sizes its memory. */
 typedef struct oct_tactic_choice {
-    const char *tactic;    /* NULL: none supports it */
-    uint64_t scratch;      /* bytes for the whole step, at `threads` threads */
-    uint64_t packed;       /* bytes of packed weights */
+    const char *tactic; /* NULL: none supports it */
+    uint64_t scratch;   /* bytes the whole step shares while it runs */
+    uint64_t worker;    /* bytes more for each thread of the pool */
+    uint64_t packed;    /* bytes of packed weights */
 } oct_tactic_choice;
 
+/* In place: the memory planner may give these steps an output that is the very memory of an input (same offset, shape
+ * and form): ADD and ACTIVATION any input, CONV2D and LINEAR the residual. A tactic reads such an element before it
+ * writes it. */
 struct oct_backend {
     const char *name;
-    /* Fills *choice for a step of `plan` (index). `force`: take this tactic or say why it cannot. `reasons` (may be NULL) gets
-     * a line a candidate. Absence of any tactic is UNSUPPORTED with the step's name. */
-    octet_status (*choose)(const oct_plan *plan, const oct_weights *weights, size_t step, const char *isa, const char *force, oct_tactic_choice *choice, oct_text *reasons);
-    /* Packs what the step needs into `packed` (choice.packed bytes, 64-byte aligned). */
+    /* Whether a tactic of this name exists for `op` (on some machine, not perhaps on this one). */
+    bool (*knows)(oct_op op, const char *tactic);
+    /* Fills *choice for a step of `plan` (index). `isa`: as oct_plan_options.force_isa. `force`: take this tactic or
+     * say why it cannot (UNSUPPORTED). `reasons` (may be NULL) gets a line a candidate. No tactic at all is UNSUPPORTED
+     * with the step's name. Looks at shapes and forms only, so released weights do not matter. */
+    octet_status (*choose)(const oct_plan *plan, const oct_weights *weights, size_t step, const char *isa,
+                           const char *force, oct_tactic_choice *choice, oct_text *reasons);
+    /* Packs what the step needs into `packed` (choice.packed bytes, 64-byte aligned, zeroed): after it, constants are
+     * not looked at any more. The step's tactic was chosen on this machine. */
     octet_status (*pack)(const oct_plan *plan, const oct_weights *weights, size_t step, void *packed, oct_pool *pool);
-    /* Runs one step. `arena` holds the activations. Never fails: everything was checked at open. */
+    /* Runs one step. `arena` holds the activations; `scratch`: choice.scratch bytes, then choice.worker for each
+     * thread, all rounded up to 64. Never fails: everything was checked at open. */
     void (*run)(const oct_plan *plan, size_t step, const void *packed, void *arena, void *scratch, oct_pool *pool);
 };
 

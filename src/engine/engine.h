@@ -15,23 +15,29 @@ typedef struct oct_plan_options {
     const char *force_isa; /* "c", "avx2", "avx512" or NULL: the OCTET_CPU environment variable, else the best found */
 } oct_plan_options;
 
-/* `graph` after the passes; shapes are inferred anew for options->batch. `weights` come from oct_weights_from_graph of the
- * same graph (constant i of the graph, in order of value id, is weights item i). Caller frees with oct_plan_free. */
-octet_status oct_plan_make(oct_plan **plan, oct_graph *graph, const oct_weights *weights, const oct_backend *backend, const oct_plan_options *options);
+/* `graph` after the passes; shapes are inferred anew for options->batch. `weights` come from oct_weights_from_graph of
+ * the same graph (constant i of the graph, in order of value id, is weights item i). Caller frees with oct_plan_free.
+ */
+octet_status oct_plan_make(oct_plan **plan, oct_graph *graph, const oct_weights *weights, const oct_backend *backend,
+                           const oct_plan_options *options);
 void oct_plan_free(oct_plan *plan);
-/* Everything in a plan that came from outside is checked here: indexes, offsets, sizes, overlaps, order, shapes against the
- * ops' shape rules, tactic names. Errors name the step. */
+/* Everything in a plan that came from outside is checked here: indexes, offsets, sizes, overlaps, order, shapes against
+ * the ops' shape rules, tactic names. Errors name the step. */
 octet_status oct_plan_check(const oct_plan *plan, const oct_weights *weights, const oct_backend *backend);
-void oct_plan_dump(const oct_plan *plan, oct_text *text);   /* a line a step: op, name, shapes, formats, kernel, flops, bytes */
-void oct_plan_memory(const oct_plan *plan, oct_text *text); /* a line a tensor: offset, size, lifetime; the peak and the sum */
+void oct_plan_dump(const oct_plan *plan,
+                   oct_text *text); /* a line a step: op, name, shapes, formats, kernel, flops, bytes */
+void oct_plan_memory(const oct_plan *plan,
+                     oct_text *text); /* a line a tensor: offset, size, lifetime; the peak and the sum */
 /* For each step, every tactic of the backend: chosen, or the reason it was refused. */
-octet_status oct_plan_tactics(const oct_plan *plan, const oct_weights *weights, const oct_backend *backend, oct_text *text);
+octet_status oct_plan_tactics(const oct_plan *plan, const oct_weights *weights, const oct_backend *backend,
+                              oct_text *text);
 
 typedef struct oct_engine oct_engine;
-/* Takes over `plan`, also on failure; retains `weights`. Packs weights for the machine; with `release_weights` each constant's
- * neutral data is freed as soon as no step needs it (peak memory: one copy). `pool` may be NULL and is used only during
- * the call. */
-octet_status oct_engine_open(oct_engine **engine, oct_plan *plan, oct_weights *weights, const oct_backend *backend, oct_pool *pool, bool release_weights);
+/* Takes over `plan`, also on failure; retains `weights`. Packs weights for the machine; with `release_weights` each
+ * constant's neutral data is freed as soon as no step needs it (peak memory: one copy). `pool` may be NULL and is used
+ * only during the call. */
+octet_status oct_engine_open(oct_engine **engine, oct_plan *plan, oct_weights *weights, const oct_backend *backend,
+                             oct_pool *pool, bool release_weights);
 oct_engine *oct_engine_retain(oct_engine *engine);
 void oct_engine_release(oct_engine *engine);
 const oct_plan *oct_engine_plan(const oct_engine *engine);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plan: what an engine does, as plain data. Steps in order, each with the tactic that runs it; every activation with its
- * place in one arena; the constants it needs, by id into a weights list shared by plans of several batches and devices.
+/* The plan: what an engine does, as plain data. Steps in order, each with the tactic that runs it; every activation
+ * with its place in one arena; the constants it needs, by id into a weights list shared by plans of several batches and
+ * devices.
  *
  * graph --oct_plan_make--> plan + weights --oct_engine_open--> engine (packed for this CPU) --oct_context--> outputs
  *
- * A plan names its backend's tactics by name and is portable: tactics whose instruction set is missing at open are replaced by
- * the next that supports the step ("the same predicate chooses it and sizes its memory"). Same graph, backend table and effort:
- * the same plan. */
+ * A plan names its backend's tactics by name and is portable: tactics whose instruction set is missing at open are
+ * replaced by the next that supports the step ("the same predicate chooses it and sizes its memory"). Same graph,
+ * backend table and effort: the same plan. */
 #ifndef OCT_ENGINE_PLAN_H
 #define OCT_ENGINE_PLAN_H
 
@@ -21,7 +22,7 @@ typedef struct oct_constant {
 typedef struct oct_weights {
     oct_constant *items;
     size_t count;
-    int references;
+    int references; /* atomic */
     oct_arena arena;
 } oct_weights;
 /* Moves the constants out of `graph` (their data pointers there become NULL): no second copy is ever held. */
@@ -38,14 +39,16 @@ typedef struct oct_operand {
     int32_t index;
 } oct_operand;
 
-/* An activation in the arena. Views (RESHAPE) share an offset. */
+/* An activation in the arena. Views (the output of a RESHAPE) share an offset with what they show, and so does the
+ * output of a step that works in place (backend.h). */
 typedef struct oct_plan_tensor {
     const char *name;
-    oct_shape shape;      /* with the batch */
+    oct_shape shape; /* with the batch */
     oct_form form;
-    uint64_t offset;      /* bytes from the arena's start; a multiple of 64 */
-    uint64_t size;        /* bytes */
-    int32_t first, last;  /* the steps between which it lives */
+    uint64_t offset;     /* bytes from the arena's start; a multiple of 64 */
+    uint64_t size;       /* bytes */
+    int32_t first, last; /* the steps between which it lives: made, last read. The input's first is -1; the input's and
+                            the outputs' last is the number of steps, so they stay until the next run */
     bool is_output;
 } oct_plan_tensor;
 
@@ -55,24 +58,23 @@ typedef struct oct_plan_step {
     oct_attributes attributes;
     oct_operand inputs[OCT_PLAN_INPUTS];
     int input_count;
-    int32_t output;       /* tensor */
-    const char *tactic;   /* kernel name in the backend's list */
+    int32_t output;     /* tensor */
+    const char *tactic; /* kernel name in the backend's list */
     uint64_t flops, bytes;
 } oct_plan_step;
 
 typedef struct oct_plan {
     const char *backend; /* "cpu" */
     int64_t batch;
-    int32_t input;       /* tensor */
-    int32_t *outputs;    /* tensors, in the graph's order of outputs */
+    int32_t input;    /* tensor */
+    int32_t *outputs; /* tensors, in the graph's order of outputs */
     size_t output_count;
     oct_plan_tensor *tensors;
     size_t tensor_count;
     oct_plan_step *steps;
     size_t step_count;
-    uint64_t arena_size;   /* bytes, activations */
-    uint64_t scratch_size; /* bytes a thread times threads is asked at open, not stored */
-    oct_arena arena;
+    uint64_t arena_size; /* bytes, activations */
+    oct_arena arena;     /* names; scratch is asked of the backend at open, not stored */
 } oct_plan;
 
 #endif
