@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of kernels, and the choice of one for a step. */
+#include <string.h>
+
+#include "cpu/kernel.h"
+#include "cpu/kernels/kernels.h"
+#include "graph/ops.h"
+
+const oct_kernel oct_kernels[] = {
+#define OCT_KERNEL(op_, name_, isa_, driver_, type_, body_, rows_, columns_)                                           \
+    {.name = #name_,                                                                                                   \
+     .op = OCT_OP_##op_,                                                                                               \
+     .isa = OCT_ISA_##isa_,                                                                                            \
+     .driver = &oct_driver_##driver_,                                                                                  \
+     .body = (oct_body *)body_,                                                                                        \
+     .rows = rows_,                                                                                                    \
+     .columns = columns_},
+#include "cpu/kernels/kernels.def"
+#undef OCT_KERNEL
+};
+const size_t oct_kernel_count = sizeof oct_kernels / sizeof *oct_kernels;
+
+const oct_kernel *oct_kernel_find(oct_op op, const char *name) {
+    for (size_t i = 0; i < oct_kernel_count; i++)
+        if (oct_kernels[i].op == op && strcmp(oct_kernels[i].name, name) == 0) return &oct_kernels[i];
+    return NULL;
+}
+
+static oct_strided strided(const oct_shape *shape, int64_t stride) {
+    oct_strided a = {.shape = *shape, .rows = 1, .channels = shape->dims[shape->rank - 1], .stride = stride};
+    for (int i = 0; i + 1 < shape->rank; i++) a.rows *= shape->dims[i];
+    return a;
+}
+
+oct_strided oct_site_input(const oct_site *site, int input) {
+    const oct_operand operand = site->step->inputs[input];
+    if (operand.kind == OCT_OPERAND_CONSTANT) {
+        const oct_constant *constant = &site->weights->items[operand.index];
+        oct_strided a = strided(&constant->shape, constant->shape.dims[constant->shape.rank - 1]);
+        a.constant = constant->data;
+        a.is_constant = true;
+        return a;
+    }
+    const oct_plan_tensor *tensor = &site->plan->tensors[operand.index];
+    oct_strided a = strided(&tensor->shape, tensor->form.channel_stride);
+    a.offset = tensor->offset;
+    return a;
+}
+
+oct_strided oct_site_output(const oct_site *site) {
+    const oct_plan_tensor *tensor = &site->plan->tensors[site->step->output];
+    oct_strided a = strided(&tensor->shape, tensor->form.channel_stride);
+    a.offset = tensor->offset;
+    return a;
+}
+
+static bool knows(oct_op op, const char *tactic) {
+    return oct_kernel_find(op, tactic) != NULL;
+}
+
+/* Every tensor of the step is float32: the formats of all rows so far. */
+static bool formats_fit(const oct_site *site) {
+    const oct_plan_step *step = site->step;
+    if (site->plan->tensors[step->output].form.format != OCT_FORMAT_FP32) return false;
+    for (int j = 0; j < step->input_count; j++)
+        if (step->inputs[j].kind == OCT_OPERAND_TENSOR &&
+            site->plan->tensors[step->inputs[j].index].form.format != OCT_FORMAT_FP32)
+            return false;
+    return true;
+}
+
+static const char *refusal(const oct_site *site, const oct_kernel *kernel, oct_isa limit) {
+    if (kernel->isa > limit) return kernel->isa == OCT_ISA_AVX512 ? "needs avx512" : "needs avx2";
+    if (!formats_fit(site)) return "formats other than fp32";
+    return kernel->driver->refuses(site, kernel);
+}
+
+static void take(const oct_site *site, const oct_kernel *kernel, oct_tactic_choice *choice) {
+    *choice = (oct_tactic_choice){.tactic = kernel->name};
+    kernel->driver->size(site, kernel, choice);
+}
+
+static octet_status choose(const oct_plan *plan, const oct_weights *weights, size_t index, const char *isa,
+                           const char *force, oct_tactic_choice *choice, oct_text *reasons) {
+    const oct_site site = {plan, weights, &plan->steps[index]};
+    oct_isa limit;
+    *choice = (oct_tactic_choice){0};
+    OCT_TRY(oct_isa_limit(isa, &limit));
+    const char *why = "no kernel of this name";
+    for (size_t i = 0; i < oct_kernel_count; i++) {
+        const oct_kernel *kernel = &oct_kernels[i];
+        if (kernel->op != site.step->op || (force != NULL && strcmp(force, kernel->name) != 0)) continue;
+        why = refusal(&site, kernel, limit);
+        const bool first = why == NULL && choice->tactic == NULL;
+        if (first) take(&site, kernel, choice);
+        if (reasons != NULL)
+            oct_text_printf(reasons, "    %s: %s\n", kernel->name,
+                            first ? "chosen" : (why != NULL ? why : "fits, but a better one comes first"));
+    }
+    if (choice->tactic != NULL) return OCTET_OK;
+    if (force != NULL) return oct_fail(OCTET_UNSUPPORTED, "step %s: kernel %s: %s", site.step->name, force, why);
+    oct_fail(OCTET_UNSUPPORTED, "step %s: no kernel for this %s", site.step->name, oct_op_rows[site.step->op].name);
+    return oct_detail("the plainest one says: %s", why);
+}
+
+static octet_status pack(const oct_plan *plan, const oct_weights *weights, size_t index, void *packed, oct_pool *pool) {
+    const oct_site site = {plan, weights, &plan->steps[index]};
+    const oct_kernel *kernel = oct_kernel_find(site.step->op, site.step->tactic);
+    if (kernel == NULL) return oct_fail(OCTET_INTERNAL, "step %s: no kernel %s", site.step->name, site.step->tactic);
+    const oct_strided out = oct_site_output(&site);
+    *(oct_packed *)packed = (oct_packed){
+        .kernel = kernel, .out = out.offset, .rows = out.rows, .channels = out.channels, .stride = out.stride};
+    kernel->driver->pack(&site, kernel, packed, pool);
+    return OCTET_OK;
+}
+
+static void run(const oct_plan *plan, size_t index, const void *packed, void *arena, void *scratch, oct_pool *pool) {
+    (void)plan;
+    (void)index;
+    const oct_packed *head = packed;
+    head->kernel->driver->run(packed, arena, scratch, pool);
+    if (head->stride == head->channels) return;
+    float *out = (float *)(void *)((uint8_t *)arena + head->out);
+    for (int64_t row = 0; row < head->rows; row++)
+        memset(out + row * head->stride + head->channels, 0, (size_t)(head->stride - head->channels) * sizeof *out);
+}
+
+const oct_backend *oct_cpu_backend(void) {
+    static const oct_backend backend = {.name = "cpu", .knows = knows, .choose = choose, .pack = pack, .run = run};
+    return &backend;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+
+static const char *const names[OCT_ISA_COUNT] = {"c", "avx2", "avx512"};
+
+const char *oct_isa_name(oct_isa isa) {
+    return (unsigned)isa < OCT_ISA_COUNT ? names[isa] : "unknown";
+}
+
+bool oct_isa_present(oct_isa isa) {
+    switch (isa) {
+    case OCT_ISA_C:
+        return true;
+#if defined(__x86_64__)
+    case OCT_ISA_AVX2:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+    case OCT_ISA_AVX512:
+        return oct_isa_present(OCT_ISA_AVX2) && __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl");
+#endif
+    default:
+        return false;
+    }
+}
+
+static oct_isa best(void) {
+    oct_isa isa = OCT_ISA_C;
+    for (int i = 0; i < OCT_ISA_COUNT; i++)
+        if (oct_isa_present((oct_isa)i)) isa = (oct_isa)i;
+    return isa;
+}
+
+octet_status oct_isa_limit(const char *forced, oct_isa *isa) {
+    const char *source = "instruction set";
+    if (forced == NULL || forced[0] == 0) {
+        forced = getenv("OCTET_CPU");
+        source = "OCTET_CPU";
+    }
+    *isa = best();
+    if (forced == NULL || forced[0] == 0) return OCTET_OK;
+    for (int i = 0; i < OCT_ISA_COUNT; i++) {
+        if (strcmp(forced, names[i]) != 0) continue;
+        if (!oct_isa_present((oct_isa)i))
+            return oct_fail(OCTET_UNSUPPORTED, "%s %s: this machine has %s at best", source, forced, names[*isa]);
+        *isa = (oct_isa)i;
+        return OCTET_OK;
+    }
+    return oct_fail(OCTET_INVALID_ARGUMENT, "%s %s: expected c, avx2 or avx512 (this machine has %s at best)", source,
+                    forced, names[*isa]);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions of any kind, plainly: an item an output line, weights as they are. */
+#include <string.h>
+
+#include "cpu/kernels/grouped_f32.h"
+#include "cpu/steps/shared.h"
+
+typedef struct grouped {
+    oct_packed head;
+    oct_grouped_f32_body *body;
+    oct_grouped_f32 row;
+    int64_t out_h, lines, step_h, pad_top;
+    uint64_t in, out, residual;
+    bool has_residual;
+} grouped;
+
+static void describe(const oct_site *site, const oct_kernel *kernel, grouped *g) {
+    const oct_attributes *a = &site->step->attributes;
+    const oct_strided x = oct_site_input(site, 0), weight = oct_site_input(site, 1), out = oct_site_output(site);
+    *g = (grouped){.body = (oct_grouped_f32_body *)kernel->body,
+                   .out_h = out.shape.dims[1],
+                   .lines = out.shape.dims[0] * out.shape.dims[1],
+                   .step_h = a->stride_h,
+                   .pad_top = a->pad_top,
+                   .in = x.offset,
+                   .out = out.offset};
+    g->row = (oct_grouped_f32){.height = x.shape.dims[1],
+                               .width = x.shape.dims[2],
+                               .row_stride = x.shape.dims[2] * x.stride,
+                               .in_stride = x.stride,
+                               .kernel_h = weight.shape.dims[1],
+                               .kernel_w = weight.shape.dims[2],
+                               .step = a->stride_w,
+                               .pad = a->pad_left,
+                               .channels = x.channels,
+                               .groups = a->groups,
+                               .outputs = out.channels,
+                               .out_width = out.shape.dims[2],
+                               .out_stride = out.stride,
+                               .activation = a->activation};
+    const int residual = oct_residual_input(site->step);
+    if (residual >= 0) {
+        const oct_strided r = oct_site_input(site, residual);
+        g->has_residual = true;
+        g->residual = r.offset;
+        g->row.residual_stride = r.stride;
+    }
+}
+
+static int64_t weight_count(const grouped *g) {
+    return g->row.outputs * g->row.kernel_h * g->row.kernel_w * (g->row.channels / g->row.groups);
+}
+
+static const char *refuses(const oct_site *site, const oct_kernel *kernel) {
+    (void)kernel;
+    return oct_refuse_operands(site, 1, oct_bias_input(site->step) > 0 ? 2 : 1);
+}
+
+static void size(const oct_site *site, const oct_kernel *kernel, oct_tactic_choice *choice) {
+    grouped g;
+    describe(site, kernel, &g);
+    choice->packed = oct_round_up(sizeof g) + (uint64_t)(weight_count(&g) + g.row.outputs) * sizeof(float);
+}
+
+static void pack(const oct_site *site, const oct_kernel *kernel, void *packed, oct_pool *pool) {
+    (void)pool;
+    grouped *g = packed;
+    const oct_packed head = g->head;
+    describe(site, kernel, g);
+    g->head = head;
+    float *bias = oct_packed_floats(packed, sizeof *g);
+    memcpy(bias + g->row.outputs, oct_site_input(site, 1).constant, (size_t)weight_count(g) * sizeof *bias);
+    const int bias_input = oct_bias_input(site->step);
+    if (bias_input >= 0) memcpy(bias, oct_site_input(site, bias_input).constant, (size_t)g->row.outputs * sizeof *bias);
+}
+
+typedef struct job {
+    const grouped *g;
+    oct_grouped_f32 row;
+    const float *in, *residual;
+    float *out;
+} job;
+
+static void item(const void *argument, size_t index, void *worker) {
+    (void)worker;
+    const job *j = argument;
+    const grouped *g = j->g;
+    oct_grouped_f32 row = j->row;
+    const int64_t line = (int64_t)index;
+    row.picture = j->in + line / g->out_h * row.height * row.row_stride;
+    row.top = line % g->out_h * g->step_h - g->pad_top;
+    row.out = j->out + line * row.out_width * row.out_stride;
+    row.residual = g->has_residual ? j->residual + line * row.out_width * row.residual_stride : NULL;
+    g->body(&row);
+}
+
+static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool) {
+    const grouped *g = packed;
+    job j = {.g = g,
+             .row = g->row,
+             .in = oct_at(arena, g->in),
+             .residual = oct_at(arena, g->residual),
+             .out = oct_at(arena, g->out)};
+    j.row.bias = oct_packed_floats_const(packed, sizeof *g);
+    j.row.weights = j.row.bias + g->row.outputs;
+    oct_items_run(pool, (size_t)g->lines, item, &j, scratch, 0);
+}
+
+const oct_driver oct_driver_grouped = {refuses, size, pack, run};
