@@ -20,7 +20,7 @@
 
 #define OCT_DOCUMENT_LIMIT ((size_t)64 << 20) /* bytes of text */
 #define OCT_DOCUMENT_DEPTH 64                       /* lists and maps inside each other */
-#define OCT_DOCUMENT_NODES ((size_t)8 << 20)        /* of a JSON text */
+#define OCT_DOCUMENT_NODES ((size_t)8 << 20)        /* of a JSON text up to OCT_DOCUMENT_LIMIT, one in 8 bytes of a longer */
 #define OCT_DOCUMENT_YAML_NODES ((size_t)1000000)   /* of a YAML text, each alias counted as what it stands for */
 
 typedef enum oct_node_kind { OCT_NODE_NULL, OCT_NODE_BOOL, OCT_NODE_INT, OCT_NODE_REAL, OCT_NODE_STRING, OCT_NODE_LIST, OCT_NODE_MAP } oct_node_kind;

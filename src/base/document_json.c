@@ -15,6 +15,7 @@ static octet_status survey(const char *name, const char *text, size_t length) {
     int line = 1;
     size_t depth = 0;
     size_t nodes = 1;
+    size_t most = length / 8 > OCT_DOCUMENT_NODES ? length / 8 : OCT_DOCUMENT_NODES;
     bool in_string = false;
     for (size_t i = 0; i < length; i++) {
         char c = text[i];
@@ -34,8 +35,7 @@ static octet_status survey(const char *name, const char *text, size_t length) {
         } else if (c == ']' || c == '}') {
             if (depth > 0) depth--;
         } else if (c == ',') {
-            if (++nodes > OCT_DOCUMENT_NODES)
-                return oct_fail(OCTET_LIMIT, "%s:%d: more than %zu values", name, line, OCT_DOCUMENT_NODES);
+            if (++nodes > most) return oct_fail(OCTET_LIMIT, "%s:%d: more than %zu values", name, line, most);
         }
     }
     return OCTET_OK;

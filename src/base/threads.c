@@ -157,7 +157,7 @@ static unsigned affinity_cores(void) {
     return online > 0 ? (unsigned)online : 1;
 }
 
-static unsigned usable_cores(void) {
+unsigned oct_cores(void) {
     unsigned cores = affinity_cores();
     unsigned quota = cgroup_cores();
     if (quota < cores) cores = quota;
@@ -171,7 +171,7 @@ octet_status oct_pool_new(oct_pool **pool, unsigned threads) {
                         THREADS_LIMIT);
     oct_pool *made = oct_calloc(1, sizeof *made);
     if (made == NULL) return oct_fail_memory();
-    made->threads = threads == 0 ? usable_cores() : threads;
+    made->threads = threads == 0 ? oct_cores() : threads;
     if (made->threads > 1) {
         made->workers = pthreadpool_create(made->threads);
         if (made->workers == NULL) {
@@ -188,7 +188,7 @@ octet_status oct_pool_new_custom(oct_pool **pool, unsigned threads, oct_parallel
     if (parallel_for == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "a custom pool has no parallel_for");
     oct_pool *made = oct_calloc(1, sizeof *made);
     if (made == NULL) return oct_fail_memory();
-    made->threads = threads == 0 ? usable_cores() : threads;
+    made->threads = threads == 0 ? oct_cores() : threads;
     made->parallel_for = parallel_for;
     made->user = user;
     *pool = made;

@@ -12,6 +12,9 @@ typedef void (*oct_task)(void *argument, size_t index);
 /* Runs task(argument, i) for i = 0 .. count - 1, each once, in any order; returns when all are done. */
 typedef void (*oct_parallel_for)(void *user, size_t count, oct_task task, void *argument);
 
+/* Cores this process may use: its affinity mask and its control group's quota, at least 1. */
+unsigned oct_cores(void);
+
 typedef struct oct_pool oct_pool;
 /* threads = 0: one a core this process may use. 1: no thread is started. Caller frees with oct_pool_free. */
 octet_status oct_pool_new(oct_pool **pool, unsigned threads);
