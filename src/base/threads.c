@@ -37,6 +37,7 @@
 struct oct_pool {
     unsigned threads;
     pthreadpool_t workers; /* NULL: one thread, or the caller's parallel_for */
+    uint32_t flags;        /* pthreadpool's; never the one that flushes denormals: those stay as the caller has them */
     oct_parallel_for parallel_for;
     void *user;
 };
@@ -216,7 +217,7 @@ void oct_pool_run(oct_pool *pool, size_t count, oct_task task, void *argument) {
     if (pool->parallel_for != NULL) {
         pool->parallel_for(pool->user, count, run_one, &job);
     } else {
-        pthreadpool_parallelize_1d(pool->workers, run_one, &job, count, 0 /* denormals stay as the caller has them */);
+        pthreadpool_parallelize_1d(pool->workers, run_one, &job, count, pool->flags);
     }
     take_over(&job.ended);
 }
