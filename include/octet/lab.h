@@ -20,6 +20,7 @@ typedef enum octet_lab_view {
     OCTET_LAB_MEMORY,  /* the arena: offset, size, lifetime a tensor */
     OCTET_LAB_SHAPES   /* the checkpoint's tensors: name, type, shape */
 } octet_lab_view;
+OCTET_API int octet_lab_is_bundle(const octet_model *model); /* a bundle holds steps, not the graph */
 OCTET_API octet_status octet_lab_describe(octet_model *model, octet_lab_view view, char **text);
 
 /* Figures of a model's engine at its own input size and batch. */

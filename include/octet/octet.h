@@ -79,7 +79,7 @@ typedef struct octet_open_options {
     size_t struct_size;
     const char *device;       /* "cpu"; NULL: the same */
     const char *classes_file; /* a class name a line, for models that carry no labels of their own; NULL: none */
-    int64_t batch;            /* pictures an engine takes at once, 1 .. 1024 */
+    int64_t batch;            /* pictures an engine takes at once, 1 .. 1024; 0: a bundle's smallest, else 1 */
     int32_t height, width;    /* build for this input size in pixels; 0: the model's own */
     uint32_t threads;         /* used while opening; 0: one a core */
 } octet_open_options;

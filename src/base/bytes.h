@@ -19,7 +19,8 @@ void oct_put_f64(oct_text *out, double value);
 /* u32 length, then the bytes */
 void oct_put_text(oct_text *out, const char *text);
 
-/* A reader of bytes that stay where they are. Past the end every get gives 0 and `failed` is set: check once at the end. */
+/* A reader of bytes that stay where they are. Past the end every get gives 0 and `failed` is set: check once at the
+ * end. */
 typedef struct oct_bytes {
     const uint8_t *data;
     size_t size, at;
@@ -32,7 +33,8 @@ int32_t oct_get_i32(oct_bytes *in);
 int64_t oct_get_i64(oct_bytes *in);
 float oct_get_f32(oct_bytes *in);
 double oct_get_f64(oct_bytes *in);
-/* Text of at most `limit` bytes without a zero byte; points into the data, *length bytes, not terminated. NULL on failure. */
+/* Text of at most `limit` bytes without a zero byte; points into the data, *length bytes, not terminated. NULL on
+ * failure. */
 const char *oct_get_text(oct_bytes *in, size_t limit, size_t *length);
 /* A count of things that take at least `least` bytes each, so never more than what is left can hold. */
 size_t oct_get_count(oct_bytes *in, size_t least);

@@ -74,6 +74,7 @@ static bool inspect_model(octet_model *model, const inspect_options *options) {
     if (octet_lab_get_figures(model, &figures) != OCTET_OK) return false;
     if (options->common.json) return print_json(figures_json(model, &figures));
     for (size_t i = 0; i < sizeof default_views / sizeof default_views[0]; i++) {
+        if (default_views[i] == OCTET_LAB_GRAPH && octet_lab_is_bundle(model)) continue;
         if (!print_view(model, default_views[i], true)) return false;
         if (default_views[i] == OCTET_LAB_SUMMARY) print_figures(&figures);
     }
@@ -89,14 +90,15 @@ static int print_support(void) {
 }
 
 static int run_inspect(int count, char **words) {
-    inspect_options options = {.batch = 1};
+    inspect_options options = {0};
     const option_row rows[] = {
         {OPTION_FLAG, "--dot", NULL, "the graph for Graphviz", &options.dot, 0, 0},
         {OPTION_FLAG, "--tactics", NULL, "each step's candidate kernels: chosen, or why not", &options.tactics, 0, 0},
         {OPTION_FLAG, "--memory", NULL, "the activations' arena: offset, size, lifetime", &options.memory, 0, 0},
         {OPTION_FLAG, "--shapes", NULL, "the checkpoint's tensors", &options.shapes, 0, 0},
         {OPTION_FLAG, "--support", NULL, "what octet supports (no MODEL), as Markdown", &options.support, 0, 0},
-        {OPTION_INT, "--batch", "N", "pictures at once (default 1)", &options.batch, 1, 1024},
+        {OPTION_INT, "--batch", "N", "pictures at once (default: a bundle's smallest, else 1)", &options.batch, 0,
+         1024},
         {OPTION_INT, "--height", "PIXELS", "build for this input height (with --width)", &options.height, 0, 1 << 16},
         {OPTION_INT, "--width", "PIXELS", "build for this input width (with --height)", &options.width, 0, 1 << 16},
         {OPTION_TEXT, "--classes", "FILE", "class names, one a line", &options.classes, 0, 0},

@@ -56,5 +56,6 @@ void oct_cpu_machine(oct_text *text) {
         oct_text_printf(text, "%s\"%s\"", any ? ", " : "", oct_isa_name((oct_isa)isa));
         any = true;
     }
-    oct_text_printf(text, "], \"kernels\": \"%s\"}", oct_isa_limit(NULL, &limit) == OCTET_OK ? oct_isa_name(limit) : "none");
+    oct_text_printf(text, "], \"kernels\": \"%s\"}",
+                    oct_isa_limit(NULL, &limit) == OCTET_OK ? oct_isa_name(limit) : "none");
 }

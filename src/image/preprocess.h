@@ -41,6 +41,11 @@ octet_status oct_preprocess_from_transformers(oct_preprocess *preprocess, const 
 /* One line for people ("shortest side to 256 bilinear, centre crop 224 x 224, mean ... std ..."). */
 void oct_preprocess_describe(const oct_preprocess *preprocess, oct_text *text);
 
+/* Whether the input's size follows the picture (OCT_FIT_EDGES, OCT_FIT_INSIDE, no resize). */
+static inline bool oct_preprocess_follows(const oct_preprocess *preprocess) {
+    return preprocess->fit == OCT_FIT_EDGES || preprocess->fit == OCT_FIT_INSIDE || !preprocess->resize;
+}
+
 /* The input's height and width for a picture of the given size: the model's own, or by the picture (OCT_FIT_EDGES,
  * OCT_FIT_INSIDE, no resize), with padding. */
 octet_status oct_preprocess_size(const oct_preprocess *preprocess, int picture_width, int picture_height, int *height, int *width);

@@ -12,6 +12,7 @@
 #include "cpu/cpu.h"
 #include "graph/manifest.h"
 #include "graph/ops.h"
+#include "runtime/model_file.h"
 #include "runtime/session.h"
 #include "runtime/watch.h"
 
@@ -28,33 +29,78 @@ static octet_status give_text(oct_text *text, char **out) {
 
 /* ---- describing */
 
-static void summary(octet_model *model, oct_text *text) {
+/* Where it came from, for people: a checkpoint's place, or a bundle's own words. */
+static octet_status origin(octet_model *model, oct_text *text) {
+    char identity[OCT_SHA256_HEX];
+    if (model->checkpoint != NULL) {
+        const char *id = oct_checkpoint_id(model->checkpoint);
+        oct_text_printf(text, "checkpoint     %s\n", oct_checkpoint_directory(model->checkpoint));
+        oct_text_printf(text, "hub id         %s%s%s\n", id[0] != '\0' ? id : "unpinned", id[0] != '\0' ? "@" : "",
+                        oct_checkpoint_revision(model->checkpoint));
+        oct_text_printf(text, "fingerprint    %s\n", octet_model_fingerprint(model));
+        return OCTET_OK;
+    }
+    oct_sha256_hex(model->bundle->identity, identity);
+    oct_text_printf(text, "bundle         %s (version %u)\nidentity       %s\n", model->bundle->file.path,
+                    model->bundle->version, identity);
+    for (size_t i = 0; i < model->bundle->section_count; i++) {
+        const oct_section *section = &model->bundle->sections[i];
+        char hash[OCT_SHA256_HEX];
+        oct_sha256_hex(section->sha256, hash);
+        oct_text_printf(text, "section        %-10s %-28s %10" PRIu64 " bytes  %.16s%s\n", section->kind, section->name,
+                        section->size, hash, (section->flags & OCT_BUNDLE_DETACHABLE) != 0 ? "  detachable" : "");
+    }
+    const oct_section *provenance = oct_bundle_find(model->bundle, "provenance", "");
+    uint8_t *data;
+    if (provenance == NULL) return OCTET_OK;
+    OCT_TRY(oct_bundle_read(model->bundle, provenance, OCT_MODEL_SECTION_LIMIT, &data));
+    oct_text_printf(text, "provenance     %s", (const char *)data);
+    oct_free(data);
+    return OCTET_OK;
+}
+
+static octet_status summary(octet_model *model, oct_text *text) {
     const oct_model *facts = &model->facts;
-    const char *id = oct_checkpoint_id(model->checkpoint);
-    oct_text_printf(text, "model          %s (family %s)\n", facts->architecture, model->family->name);
+    oct_text_printf(text, "model          %s (family %s)\n", facts->architecture, model->family_name);
     oct_text_printf(text, "task           %s\n",
                     facts->task == OCT_TASK_CLASSIFICATION ? "image classification" : "object detection");
-    oct_text_printf(text, "checkpoint     %s\n", oct_checkpoint_directory(model->checkpoint));
-    oct_text_printf(text, "hub id         %s%s%s\n", id[0] != '\0' ? id : "unpinned", id[0] != '\0' ? "@" : "",
-                    oct_checkpoint_revision(model->checkpoint));
-    oct_text_printf(text, "fingerprint    %s\n", octet_model_fingerprint(model));
-    oct_text_printf(text, "weights        %" PRIu64 " in %zu tensors\n", model->parameters,
-                    oct_checkpoint_tensor_count(model->checkpoint));
+    OCT_TRY(origin(model, text));
+    oct_text_printf(text, "weights        %" PRIu64 "\n", model->parameters);
     oct_text_printf(text, "input          %d x %d (height x width)%s, batch %" PRId64 "\n", model->height, model->width,
                     model->follows_picture ? ", follows the picture" : "", model->batch);
     oct_text_puts(text, "preprocessing  ");
     oct_preprocess_describe(&model->preprocess, text);
     oct_text_printf(text, "\nclasses        %zu (names: %s)\n", model->labels.count, model->labels.source);
     if (facts->tokens > 0) oct_text_printf(text, "detections     %d tokens\n", facts->tokens);
+    return OCTET_OK;
 }
 
-static void shapes(octet_model *model, oct_text *text) {
+static void checkpoint_shapes(octet_model *model, oct_text *text) {
     for (size_t i = 0; i < oct_checkpoint_tensor_count(model->checkpoint); i++) {
         const oct_tensor *tensor = oct_checkpoint_tensor(model->checkpoint, i);
         oct_text_printf(text, "%-60s %-8s [", tensor->name, oct_dtype_name(tensor->dtype));
         for (int d = 0; d < tensor->rank; d++) oct_text_printf(text, "%s%" PRId64, d > 0 ? ", " : "", tensor->shape[d]);
         oct_text_puts(text, "]\n");
     }
+}
+
+/* A bundle's constants: folded, so not the checkpoint's tensors. */
+static octet_status shapes(octet_model *model, oct_text *text) {
+    oct_engine *engine;
+    oct_weights *weights;
+    if (model->checkpoint != NULL) {
+        checkpoint_shapes(model, text);
+        return OCTET_OK;
+    }
+    OCT_TRY(oct_model_engine(model, model->height, model->width, NULL, &engine, &weights));
+    for (size_t i = 0; i < weights->count; i++) {
+        oct_text_printf(text, "%-60s fp32     ", weights->items[i].name);
+        oct_shape_print(&weights->items[i].shape, text);
+        oct_text_puts(text, "\n");
+    }
+    oct_weights_release(weights);
+    oct_engine_release(engine);
+    return OCTET_OK;
 }
 
 static octet_status describe_graph(octet_model *model, octet_lab_view view, oct_text *text) {
@@ -198,4 +244,8 @@ octet_status octet_lab_output_checksum(octet_session *session, uint64_t *checksu
     }
     *checksum = oct_fnv1a(sums, sizeof sums);
     return OCTET_OK;
+}
+
+int octet_lab_is_bundle(const octet_model *model) {
+    return model->bundle != NULL;
 }

@@ -41,16 +41,16 @@ static octet_status from_id2label(oct_labels *labels, const oct_document *config
     return OCTET_OK;
 }
 
-static octet_status from_label_names(oct_labels *labels, const oct_document *config, const oct_node *list) {
+static octet_status from_names(oct_labels *labels, const oct_document *config, const oct_node *list, const char *what) {
     if (list->kind != OCT_NODE_LIST) {
-        return oct_node_fail(config, list, "label_names: expected a list, found %s", oct_node_kind_name(list->kind));
+        return oct_node_fail(config, list, "%s: expected a list, found %s", what, oct_node_kind_name(list->kind));
     }
     if (list->count != labels->count) {
-        return oct_node_fail(config, list, "label_names: %zu labels for %zu classes", list->count, labels->count);
+        return oct_node_fail(config, list, "%s: %zu labels for %zu classes", what, list->count, labels->count);
     }
     for (size_t i = 0; i < list->count; i++) {
         if (list->items[i]->kind != OCT_NODE_STRING) {
-            return oct_node_fail(config, list->items[i], "label_names: expected a string, found %s",
+            return oct_node_fail(config, list->items[i], "%s: expected a string, found %s", what,
                                  oct_node_kind_name(list->items[i]->kind));
         }
         OCT_TRY(keep_name(labels, i, list->items[i]->string, strlen(list->items[i]->string)));
@@ -100,11 +100,24 @@ static const oct_node *given(const oct_node *root, const char *key) {
     return node != NULL && node->kind != OCT_NODE_NULL ? node : NULL;
 }
 
-octet_status oct_labels_read(oct_labels *labels, const oct_document *config, const char *classes_file, size_t classes) {
+static octet_status make_room(oct_labels *labels, size_t classes) {
     memset(labels, 0, sizeof *labels);
     labels->count = classes;
     labels->names = oct_arena_alloc(&labels->arena, classes * sizeof *labels->names);
-    if (labels->names == NULL) return oct_fail_memory();
+    return labels->names == NULL ? oct_fail_memory() : OCTET_OK;
+}
+
+octet_status oct_labels_from_list(oct_labels *labels, const oct_document *document, const oct_node *list,
+                                  const char *what, size_t classes) {
+    OCT_TRY(make_room(labels, classes));
+    labels->source = what;
+    octet_status status = from_names(labels, document, list, what);
+    if (status != OCTET_OK) oct_labels_free(labels);
+    return status;
+}
+
+octet_status oct_labels_read(oct_labels *labels, const oct_document *config, const char *classes_file, size_t classes) {
+    OCT_TRY(make_room(labels, classes));
     const oct_node *id2label = given(config->root, "id2label");
     const oct_node *label_names = given(config->root, "label_names");
     if (label_names == NULL) label_names = given(given(config->root, "pretrained_cfg"), "label_names");
@@ -114,7 +127,7 @@ octet_status oct_labels_read(oct_labels *labels, const oct_document *config, con
         status = from_id2label(labels, config, id2label);
     } else if (label_names != NULL) {
         labels->source = "label_names";
-        status = from_label_names(labels, config, label_names);
+        status = from_names(labels, config, label_names, "label_names");
     } else if (classes_file != NULL) {
         labels->source = oct_arena_strdup(&labels->arena, classes_file);
         status = labels->source == NULL ? oct_fail_memory() : from_file(labels, classes_file);

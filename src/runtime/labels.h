@@ -15,6 +15,9 @@ typedef struct oct_labels {
 
 /* Exactly `classes` names, or an error ("3 labels for 1000 classes") with its line. `classes_file` may be NULL. */
 octet_status oct_labels_read(oct_labels *labels, const oct_document *config, const char *classes_file, size_t classes);
+/* From a list of strings, a bundle's. `what` names it in errors and as source (kept, not copied). */
+octet_status oct_labels_from_list(oct_labels *labels, const oct_document *document, const oct_node *list,
+                                  const char *what, size_t classes);
 void oct_labels_free(oct_labels *labels);
 
 #endif

@@ -4,10 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cpu/cpu.h"
-#include "graph/passes.h"
-#include "runtime/log.h"
-#include "runtime/watch.h"
 
 /* Pictures an engine takes at once; a bound on memory, not a tuned figure. */
 #define BATCH_LIMIT 1024
@@ -27,72 +23,62 @@ void oct_model_release(octet_model *model) {
     if (model == NULL || atomic_fetch_sub(&model->references, 1) != 1) return;
     for (int i = 0; i < OCT_MODEL_ENGINES; i++) drop_slot(&model->slots[i]);
     oct_labels_free(&model->labels);
+    oct_weights_release(model->bundle_weights);
+    if (model->bundle != NULL) oct_bundle_close(model->bundle);
+    oct_free(model->bundle);
     oct_checkpoint_close(model->checkpoint);
     pthread_mutex_destroy(&model->lock);
     oct_free(model);
 }
 
-static octet_status check_size(const octet_model *model, int height, int width) {
-    const oct_model *facts = &model->facts;
-    if (facts->fixed_size && (height != facts->height || width != facts->width)) {
-        return oct_fail(OCTET_UNSUPPORTED, "%s takes pictures of %d x %d only, found %d x %d", facts->architecture,
-                        facts->height, facts->width, height, width);
+static int32_t find_output(const oct_plan *plan, const char *name) {
+    for (size_t i = 0; i < plan->output_count; i++) {
+        if (strcmp(plan->tensors[plan->outputs[i]].name, name) == 0) return plan->outputs[i];
     }
-    if (height < facts->min_size || width < facts->min_size || height > facts->max_size || width > facts->max_size) {
-        return oct_fail(OCTET_UNSUPPORTED, "%s: expected an input of %d to %d pixels a side, found %d x %d",
-                        facts->architecture, facts->min_size, facts->max_size, height, width);
-    }
-    return OCTET_OK;
+    return OCT_NONE;
 }
 
-static octet_status build_graph(octet_model *model, int height, int width, oct_graph *graph) {
-    OCT_TRY(check_size(model, height, width));
-    double start = oct_watch_now();
-    octet_status status = model->family->build(model->checkpoint, &model->facts, height, width, graph);
-    if (status == OCTET_OK) status = oct_checkpoint_all_used(model->checkpoint);
-    if (status == OCTET_OK) status = oct_passes_run(graph);
-    if (status == OCTET_OK) status = oct_graph_check(graph);
-    if (status != OCTET_OK) {
-        oct_graph_free(graph);
-        return status;
-    }
-    if (oct_watch_on()) {
-        int64_t nodes = (int64_t)graph->node_count;
-        oct_watch_emit("graph", "src/graph/passes.h", "nodes after the passes", "", 1, &nodes, NULL,
-                       oct_watch_now() - start);
-    }
-    return OCTET_OK;
-}
-
-octet_status oct_model_graph(octet_model *model, int height, int width, oct_graph *graph) {
-    memset(graph, 0, sizeof *graph);
-    pthread_mutex_lock(&model->lock);
-    octet_status status = build_graph(model, height, width, graph);
-    pthread_mutex_unlock(&model->lock);
+static octet_status check_tensor(const oct_plan *plan, int32_t index, const char *what, int rank, const int64_t *dims) {
+    if (index == OCT_NONE) return oct_fail(OCTET_MISMATCH, "engine: no output \"%s\"", what);
+    const oct_plan_tensor *tensor = &plan->tensors[index];
+    oct_shape expected = oct_shape_of(rank, dims);
+    bool dense = tensor->form.channel_stride == dims[rank - 1] || index == plan->input;
+    if (oct_shape_equal(&tensor->shape, &expected) && tensor->form.format == OCT_FORMAT_FP32 && dense) return OCTET_OK;
+    oct_text text = {0};
+    oct_shape_print(&expected, &text);
+    oct_text_puts(&text, " fp32, found ");
+    oct_shape_print(&tensor->shape, &text);
+    oct_text_printf(&text, " %s", oct_format_name(tensor->form.format));
+    octet_status status =
+        text.failed ? oct_fail_memory() : oct_fail(OCTET_MISMATCH, "engine: %s: expected %s", what, text.data);
+    oct_text_free(&text);
     return status;
 }
 
-/* Moves the graph's weights into an engine; the graph is freed. */
-static octet_status compile(octet_model *model, oct_graph *graph, oct_pool *pool, oct_engine **engine,
-                            oct_weights **weights) {
-    double start = oct_watch_now();
-    oct_plan *plan = NULL;
-    oct_plan_options options = {.batch = model->batch, .effort = 1};
-    octet_status status = oct_weights_from_graph(weights, graph);
-    if (status == OCTET_OK) status = oct_plan_make(&plan, graph, *weights, oct_cpu_backend(), &options);
-    oct_graph_free(graph);
-    if (status == OCTET_OK) status = oct_engine_open(engine, plan, *weights, oct_cpu_backend(), pool, true);
+/* The input, and the outputs that results are read from, are as the model's facts say. */
+static octet_status check_engine(const octet_model *model, const oct_plan *plan, int height, int width) {
+    const oct_model *facts = &model->facts;
+    bool detection = facts->task == OCT_TASK_DETECTION;
+    int64_t logits[OCT_RANK] = {plan->batch, detection ? facts->tokens : facts->classes, facts->classes + 1};
+    int64_t boxes[OCT_RANK] = {plan->batch, facts->tokens, 4};
+    int64_t input[OCT_RANK] = {plan->batch, height, width, 3};
+    OCT_TRY(check_tensor(plan, plan->input, "input", 4, input));
+    OCT_TRY(check_tensor(plan, find_output(plan, "logits"), "logits", detection ? 3 : 2, logits));
+    return detection ? check_tensor(plan, find_output(plan, "boxes"), "boxes", 3, boxes) : OCTET_OK;
+}
+
+static octet_status make_engine(octet_model *model, int height, int width, oct_pool *pool, oct_engine **engine,
+                                oct_weights **weights) {
+    if (model->checkpoint != NULL)
+        OCT_TRY(oct_model_compile(model, height, width, pool, engine, weights));
+    else
+        OCT_TRY(oct_model_load(model, height, width, pool, engine, weights));
+    octet_status status = check_engine(model, oct_engine_plan(*engine), height, width);
     if (status != OCTET_OK) {
+        oct_engine_release(*engine);
         oct_weights_release(*weights);
-        *weights = NULL;
-        return status;
     }
-    if (oct_watch_on()) {
-        int64_t steps = (int64_t)oct_engine_plan(*engine)->step_count;
-        oct_watch_emit("engine", "src/engine/plan.h", "steps, weights packed", "", 1, &steps, NULL,
-                       oct_watch_now() - start);
-    }
-    return OCTET_OK;
+    return status;
 }
 
 static octet_status find_or_build(octet_model *model, int height, int width, oct_pool *pool, oct_model_slot **found) {
@@ -105,11 +91,9 @@ static octet_status find_or_build(octet_model *model, int height, int width, oct
         }
         if (oldest->engine != NULL && (slot->engine == NULL || slot->used < oldest->used)) oldest = slot;
     }
-    oct_graph graph = {0};
-    OCT_TRY(build_graph(model, height, width, &graph));
     oct_engine *engine = NULL;
     oct_weights *weights = NULL;
-    OCT_TRY(compile(model, &graph, pool, &engine, &weights));
+    OCT_TRY(make_engine(model, height, width, pool, &engine, &weights));
     drop_slot(oldest);
     *oldest = (oct_model_slot){.height = height, .width = width, .engine = engine, .weights = weights};
     *found = oldest;
@@ -133,65 +117,6 @@ octet_status oct_model_engine(octet_model *model, int height, int width, oct_poo
 
 /* ---- opening */
 
-static octet_status read_preprocess(octet_model *model) {
-    const oct_document *own = oct_checkpoint_preprocessor(model->checkpoint);
-    if (strcmp(model->family->layout, "transformers") == 0) {
-        if (own == NULL) {
-            return oct_fail(OCTET_NOT_FOUND,
-                            "%s: no preprocessor_config.json, which says how pictures are resized and scaled",
-                            oct_checkpoint_directory(model->checkpoint));
-        }
-        return oct_preprocess_from_transformers(&model->preprocess, own);
-    }
-    return oct_preprocess_from_timm(&model->preprocess, oct_checkpoint_config(model->checkpoint));
-}
-
-/* The size to build for: the caller's, else the preprocessing's, else the checkpoint's. */
-static octet_status choose_size(octet_model *model, const octet_open_options *options) {
-    oct_preprocess *preprocess = &model->preprocess;
-    if ((options->height == 0) != (options->width == 0) || options->height < 0 || options->width < 0) {
-        return oct_fail(OCTET_INVALID_ARGUMENT, "input size: expected height and width, both positive, found %d x %d",
-                        (int)options->height, (int)options->width);
-    }
-    if (options->height != 0) {
-        if (preprocess->fit == OCT_FIT_EDGES) preprocess->fit = OCT_FIT_FIXED;
-        preprocess->height = options->height;
-        preprocess->width = options->width;
-    }
-    model->follows_picture = preprocess->fit == OCT_FIT_EDGES || !preprocess->resize;
-    if (preprocess->height <= 0 || preprocess->width <= 0) {
-        preprocess->height = model->facts.height;
-        preprocess->width = model->facts.width;
-    }
-    model->height = preprocess->height;
-    model->width = preprocess->width;
-    return check_size(model, model->height, model->width);
-}
-
-static octet_status open_checkpoint(octet_model *model, const char *place, const octet_open_options *options) {
-    double start = oct_watch_now();
-    OCT_TRY(oct_checkpoint_open(&model->checkpoint, place));
-    for (size_t i = 0; i < oct_checkpoint_warning_count(model->checkpoint); i++) {
-        oct_log("%s", oct_checkpoint_warning(model->checkpoint, i));
-    }
-    const oct_document *config = oct_checkpoint_config(model->checkpoint);
-    OCT_TRY(oct_family_find(oct_family_list, model->checkpoint, &model->family));
-    OCT_TRY(model->family->describe(model->checkpoint, &model->facts));
-    OCT_TRY(read_preprocess(model));
-    OCT_TRY(choose_size(model, options));
-    OCT_TRY(oct_labels_read(&model->labels, config, options->classes_file, (size_t)model->facts.classes));
-    for (size_t i = 0; i < oct_checkpoint_tensor_count(model->checkpoint); i++) {
-        const oct_tensor *tensor = oct_checkpoint_tensor(model->checkpoint, i);
-        if (!oct_ends_with(tensor->name, ".num_batches_tracked")) model->parameters += tensor->count;
-    }
-    if (oct_watch_on()) {
-        int64_t tensors = (int64_t)oct_checkpoint_tensor_count(model->checkpoint);
-        oct_watch_emit("checkpoint", "src/checkpoint/safetensors.c", "tensors", "", 1, &tensors, NULL,
-                       oct_watch_now() - start);
-    }
-    return OCTET_OK;
-}
-
 static octet_status check_options(const octet_open_options *options) {
     if (options->struct_size != sizeof *options) {
         return oct_fail(OCTET_INVALID_ARGUMENT, "octet_open_options.struct_size: expected %zu, found %zu",
@@ -200,8 +125,8 @@ static octet_status check_options(const octet_open_options *options) {
     if (options->device != NULL && strcmp(options->device, "cpu") != 0) {
         return oct_fail(OCTET_NO_DEVICE, "device: expected cpu, found \"%s\"", options->device);
     }
-    if (options->batch < 1 || options->batch > BATCH_LIMIT) {
-        return oct_fail(OCTET_INVALID_ARGUMENT, "batch: expected 1 to %d, found %lld", BATCH_LIMIT,
+    if (options->batch < 0 || options->batch > BATCH_LIMIT) {
+        return oct_fail(OCTET_INVALID_ARGUMENT, "batch: expected 0 to %d, found %lld", BATCH_LIMIT,
                         (long long)options->batch);
     }
     return OCTET_OK;
@@ -230,9 +155,9 @@ octet_status octet_model_open(const char *place, const octet_open_options *optio
     octet_model *opened = oct_calloc(1, sizeof *opened);
     if (opened == NULL) return oct_fail_memory();
     atomic_init(&opened->references, 1);
-    opened->batch = options->batch;
     pthread_mutex_init(&opened->lock, NULL);
-    octet_status status = open_checkpoint(opened, place, options);
+    octet_status status = oct_bundle_is(place) ? oct_model_open_bundle(opened, place, options)
+                                               : oct_model_open_checkpoint(opened, place, options);
     if (status == OCTET_OK) status = prepare(opened, options->threads);
     if (status != OCTET_OK) {
         oct_model_release(opened);

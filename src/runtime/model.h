@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The model behind octet_model: a checkpoint, its family, and engines for the input sizes asked for so far. */
+/* The model behind octet_model: a checkpoint or a bundle, and engines for the input sizes asked for so far. */
 #ifndef OCT_RUNTIME_MODEL_H
 #define OCT_RUNTIME_MODEL_H
 
@@ -10,6 +10,7 @@
 #include "graph/family.h"
 #include "image/preprocess.h"
 #include "octet/octet.h"
+#include "runtime/bundle.h"
 #include "runtime/labels.h"
 
 /* Engines kept for a model whose input size follows the picture; the least recently used one goes. */
@@ -24,8 +25,11 @@ typedef struct oct_model_slot {
 
 struct octet_model {
     atomic_int references;
-    oct_checkpoint *checkpoint;
-    const oct_family *family;
+    oct_checkpoint *checkpoint;  /* NULL: from a bundle */
+    const oct_family *family;    /* NULL: from a bundle */
+    oct_bundle *bundle;          /* NULL: from a checkpoint */
+    oct_weights *bundle_weights; /* for plans not opened yet; NULL where one engine took all */
+    char family_name[32];
     oct_model facts;
     oct_preprocess preprocess;
     oct_labels labels;
@@ -45,6 +49,15 @@ void oct_model_release(octet_model *model);
  * (may be NULL) is retained too. Thread-safe. */
 octet_status oct_model_engine(octet_model *model, int height, int width, oct_pool *pool, oct_engine **engine,
                               oct_weights **weights);
+
+/* ---- the two sources (model_checkpoint.c, model_bundle.c) */
+octet_status oct_model_open_checkpoint(octet_model *model, const char *place, const octet_open_options *options);
+octet_status oct_model_open_bundle(octet_model *model, const char *path, const octet_open_options *options);
+/* An engine for an input size, with its weights; the caller holds the lock. */
+octet_status oct_model_compile(octet_model *model, int height, int width, oct_pool *pool, oct_engine **engine,
+                               oct_weights **weights);
+octet_status oct_model_load(octet_model *model, int height, int width, oct_pool *pool, oct_engine **engine,
+                            oct_weights **weights);
 /* The graph after the passes, from the checkpoint. Takes the model's lock. */
 octet_status oct_model_graph(octet_model *model, int height, int width, oct_graph *graph);
 

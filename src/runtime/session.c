@@ -105,8 +105,8 @@ static octet_status find_output(const octet_session *session, const char *name, 
 static octet_status take_result(const group *pictures, size_t index) {
     const octet_session *session = pictures->session;
     octet_model *model = session->model;
-    const float *logits, *boxes = NULL;
-    const oct_shape *shape, *box_shape = NULL;
+    const float *logits = NULL, *boxes = NULL;
+    const oct_shape *shape = NULL, *box_shape = NULL;
     OCT_TRY(find_output(session, "logits", &logits, &shape));
     bool detection = model->facts.task == OCT_TASK_DETECTION;
     if (detection) OCT_TRY(find_output(session, "boxes", &boxes, &box_shape));
@@ -175,11 +175,11 @@ static octet_status add_image(group *pictures, const oct_image *image) {
     OCT_TRY(oct_preprocess_size(preprocess, image->width, image->height, &height, &width));
     OCT_TRY(oct_preprocess_pixels(preprocess, image, &pixels));
     int32_t size[2] = {image->width, image->height};
-    octet_status status = take_place(pictures, pixels.height, pixels.width, size, &input, &stride);
+    octet_status status = take_place(pictures, height, width, size, &input, &stride);
     if (status == OCTET_OK) {
         oct_preprocess_normalize(preprocess, &pixels, input, stride);
-        int64_t dims[3] = {pixels.height, pixels.width, 3};
-        oct_watch_emit("image", "src/image/resize.c", "resized pixels", "uint8", 3, dims, pixels.rgb,
+        int64_t resized[3] = {pixels.height, pixels.width, 3}, dims[3] = {height, width, 3};
+        oct_watch_emit("image", "src/image/resize.c", "resized pixels", "uint8", 3, resized, pixels.rgb,
                        oct_watch_now() - start);
         oct_watch_emit("image", "src/image/preprocess.c", "input", "fp32", 3, dims, stride == 3 ? input : NULL,
                        oct_watch_now() - start);
@@ -226,7 +226,7 @@ static octet_status read_strides(const octet_picture *picture, int64_t element, 
 }
 
 static octet_status add_rgb8(group *pictures, const octet_picture *picture) {
-    strides step;
+    strides step = {0};
     OCT_TRY(read_strides(picture, 1, &step));
     oct_image image = {.width = picture->width, .height = picture->height};
     image.rgb = oct_alloc((size_t)image.width * (size_t)image.height * 3);
@@ -245,7 +245,7 @@ static octet_status add_rgb8(group *pictures, const octet_picture *picture) {
 
 static octet_status add_input(group *pictures, const octet_picture *picture) {
     const octet_model *model = pictures->session->model;
-    strides step;
+    strides step = {0};
     OCT_TRY(read_strides(picture, (int64_t)sizeof(float), &step));
     if (!model->follows_picture && (picture->height != model->height || picture->width != model->width)) {
         return oct_fail(OCTET_MISMATCH, "input: expected height %d and width %d, found %d and %d", model->height,

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The "weights" section; its layout stands in plan_file.h. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/bytes.h"
+#include "engine/plan_file.h"
+
+#define ALIGNMENT 64u
+#define TABLE_LIMIT ((uint64_t)64 << 20)
+#define TEXT_LIMIT 4096
+#define CONSTANT_LEAST 21
+
+static uint64_t constant_bytes(const oct_constant *constant) {
+    return (uint64_t)oct_shape_count(&constant->shape) * sizeof(float);
+}
+
+static uint64_t padding(uint64_t at) {
+    return (ALIGNMENT - at % ALIGNMENT) % ALIGNMENT;
+}
+
+/* ---- writing */
+
+static void put_table(const oct_weights *weights, oct_text *out) {
+    oct_put_u32(out, (uint32_t)weights->count);
+    for (size_t i = 0; i < weights->count; i++) {
+        const oct_constant *constant = &weights->items[i];
+        oct_put_text(out, constant->name);
+        oct_put_u8(out, (uint8_t)constant->shape.rank);
+        for (int d = 0; d < constant->shape.rank; d++) oct_put_i64(out, constant->shape.dims[d]);
+        oct_put_text(out, oct_format_name(OCT_FORMAT_FP32));
+        oct_put_u64(out, constant_bytes(constant));
+    }
+}
+
+uint64_t oct_weights_file_size(const oct_weights *weights) {
+    oct_text table = {0};
+    put_table(weights, &table);
+    uint64_t size = 8 + table.length;
+    oct_text_free(&table);
+    size += padding(size);
+    for (size_t i = 0; i < weights->count; i++) {
+        size += constant_bytes(&weights->items[i]);
+        size += padding(size);
+    }
+    return size;
+}
+
+static octet_status write_padded(oct_write_bytes write, void *user, const void *data, uint64_t size, uint64_t *at) {
+    static const uint8_t zeros[ALIGNMENT];
+    OCT_TRY(write(user, data, (size_t)size));
+    *at += size;
+    uint64_t rest = padding(*at);
+    *at += rest;
+    return rest > 0 ? write(user, zeros, (size_t)rest) : OCTET_OK;
+}
+
+octet_status oct_weights_write(const oct_weights *weights, oct_write_bytes write, void *user) {
+    oct_text table = {0}, head = {0};
+    uint64_t at = 0;
+    put_table(weights, &table);
+    oct_put_u64(&head, table.length);
+    oct_text_append(&head, table.data, table.length);
+    octet_status status =
+        table.failed || head.failed ? oct_fail_memory() : write_padded(write, user, head.data, head.length, &at);
+    for (size_t i = 0; i < weights->count && status == OCTET_OK; i++) {
+        const oct_constant *constant = &weights->items[i];
+        if (constant->data == NULL)
+            status = oct_fail(OCTET_INTERNAL, "constant %s: its data was released", constant->name);
+        else
+            status = write_padded(write, user, constant->data, constant_bytes(constant), &at);
+    }
+    oct_text_free(&table);
+    oct_text_free(&head);
+    return status;
+}
+
+/* ---- reading */
+
+typedef struct source {
+    oct_read_bytes read;
+    void *user;
+    const char *name;
+    uint64_t at, size;
+} source;
+
+static octet_status take(source *in, void *data, uint64_t size) {
+    if (size > in->size - in->at) {
+        return oct_fail(OCTET_BAD_FORMAT, "%s: byte %llu: expected %llu more bytes, found %llu", in->name,
+                        (unsigned long long)in->at, (unsigned long long)size, (unsigned long long)(in->size - in->at));
+    }
+    OCT_TRY(in->read(in->user, data, (size_t)size));
+    in->at += size;
+    return OCTET_OK;
+}
+
+static octet_status skip_padding(source *in) {
+    uint8_t zeros[ALIGNMENT];
+    uint64_t rest = padding(in->at);
+    OCT_TRY(take(in, zeros, rest));
+    for (uint64_t i = 0; i < rest; i++) {
+        if (zeros[i] != 0)
+            return oct_fail(OCTET_BAD_FORMAT, "%s: padding before byte %llu is not zero", in->name,
+                            (unsigned long long)in->at);
+    }
+    return OCTET_OK;
+}
+
+static octet_status get_constant(oct_bytes *in, const char *section, oct_weights *weights, oct_constant *constant) {
+    size_t length, format_length;
+    const char *name = oct_get_text(in, TEXT_LIMIT, &length);
+    unsigned rank = oct_get_u8(in);
+    if (rank > OCT_RANK) in->failed = true;
+    constant->shape.rank = in->failed ? 0 : (int)rank;
+    size_t count = 1;
+    for (int d = 0; d < constant->shape.rank; d++) {
+        constant->shape.dims[d] = oct_get_i64(in);
+        if (constant->shape.dims[d] < 1 || !oct_mul_size(count, (size_t)constant->shape.dims[d], &count))
+            in->failed = true;
+    }
+    const char *format = oct_get_text(in, TEXT_LIMIT, &format_length);
+    uint64_t bytes = oct_get_u64(in);
+    size_t expected = 0;
+    if (in->failed || !oct_mul_size(count, sizeof(float), &expected)) {
+        return oct_fail(OCTET_BAD_FORMAT, "%s: byte %zu of its table: malformed constant", section, in->at);
+    }
+    const char *fp32 = oct_format_name(OCT_FORMAT_FP32);
+    if (format_length != strlen(fp32) || memcmp(format, fp32, format_length) != 0) {
+        return oct_fail(OCTET_UNSUPPORTED, "%s: constant %.*s: expected format fp32, found %.*s", section, (int)length,
+                        name, (int)format_length, format);
+    }
+    if (bytes != expected) {
+        return oct_fail(OCTET_BAD_FORMAT, "%s: constant %.*s: expected %zu bytes for its shape, found %llu", section,
+                        (int)length, name, expected, (unsigned long long)bytes);
+    }
+    constant->name = oct_arena_strndup(&weights->arena, name, length);
+    return constant->name == NULL ? oct_fail_memory() : OCTET_OK;
+}
+
+static octet_status get_table(source *in, const uint8_t *table, size_t size, oct_weights *weights) {
+    oct_bytes bytes = {.data = table, .size = size};
+    size_t count = oct_get_count(&bytes, CONSTANT_LEAST);
+    weights->items = oct_calloc(count, sizeof *weights->items);
+    if (weights->items == NULL) return oct_fail_memory();
+    weights->count = count;
+    for (size_t i = 0; i < count; i++) OCT_TRY(get_constant(&bytes, in->name, weights, &weights->items[i]));
+    if (bytes.failed || bytes.at != size)
+        return oct_fail(OCTET_BAD_FORMAT, "%s: its table has the wrong length", in->name);
+    return OCTET_OK;
+}
+
+static octet_status read_table(source *in, oct_weights *weights) {
+    uint8_t raw[8];
+    OCT_TRY(take(in, raw, sizeof raw));
+    oct_bytes bytes = {.data = raw, .size = sizeof raw};
+    uint64_t size = oct_get_u64(&bytes);
+    if (size > TABLE_LIMIT || size > in->size - in->at) {
+        return oct_fail(OCTET_BAD_FORMAT, "%s: a table of %llu bytes in a section of %llu", in->name,
+                        (unsigned long long)size, (unsigned long long)in->size);
+    }
+    uint8_t *table = oct_alloc((size_t)size);
+    if (table == NULL) return oct_fail_memory();
+    octet_status status = take(in, table, size);
+    if (status == OCTET_OK) status = skip_padding(in);
+    if (status == OCTET_OK) status = get_table(in, table, (size_t)size, weights);
+    oct_free(table);
+    return status;
+}
+
+static octet_status read_data(source *in, oct_weights *weights) {
+    for (size_t i = 0; i < weights->count; i++) {
+        oct_constant *constant = &weights->items[i];
+        uint64_t bytes = constant_bytes(constant);
+        if (bytes > in->size - in->at)
+            return oct_fail(OCTET_BAD_FORMAT, "%s: constant %s: beyond the end", in->name, constant->name);
+        constant->data = oct_alloc((size_t)bytes);
+        if (constant->data == NULL) return oct_fail_memory();
+        OCT_TRY(take(in, constant->data, bytes));
+        for (uint64_t j = 0; j < bytes / sizeof(float); j++) {
+            if (isfinite(constant->data[j])) continue;
+            return oct_fail(OCTET_BAD_FORMAT, "%s: constant %s: value %llu is not finite", in->name, constant->name,
+                            (unsigned long long)j);
+        }
+        OCT_TRY(skip_padding(in));
+    }
+    if (in->at != in->size)
+        return oct_fail(OCTET_BAD_FORMAT, "%s: %llu bytes after the last constant", in->name,
+                        (unsigned long long)(in->size - in->at));
+    return OCTET_OK;
+}
+
+octet_status oct_weights_read(oct_weights **weights, const char *name, uint64_t size, oct_read_bytes read, void *user) {
+    *weights = NULL;
+    oct_weights *made = oct_calloc(1, sizeof *made);
+    if (made == NULL) return oct_fail_memory();
+    made->references = 1;
+    source in = {.read = read, .user = user, .name = name, .size = size};
+    octet_status status = read_table(&in, made);
+    if (status == OCTET_OK) status = read_data(&in, made);
+    if (status != OCTET_OK) {
+        oct_weights_release(made);
+        return status;
+    }
+    *weights = made;
+    return OCTET_OK;
+}
