@@ -172,7 +172,8 @@ static octet_status parse_tensors(const oct_document *document, const char *path
         if (tensor.name == NULL) return oct_fail_memory();
         list->items[list->count++] = tensor;
     }
-    return check_cover(path, list->items + first, list->count - first, 8 + header, file_size);
+    oct_tensor *added = list->count > first ? &list->items[first] : NULL;
+    return check_cover(path, added, list->count - first, 8 + header, file_size);
 }
 
 octet_status oct_safetensors_parse(const char *path, const char *header, size_t size, uint64_t file_size,
