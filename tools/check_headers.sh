@@ -17,9 +17,17 @@ check() {
     shift 3
     for header; do
         count=$((count + 1))
+        # As for sources, the last word of a name is its instruction set (cmake/rooms.cmake).
+        case $header in
+        *_avx2.h) isa="-mavx2 -mfma -mf16c" ;;
+        *_avx512.h | *_vnni.h | *_amx.h)
+            isa="-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mavx512bf16 -mamx-tile -mamx-int8 -mamx-bf16 -mfma -mf16c"
+            ;;
+        *) isa="" ;;
+        esac
         # shellcheck disable=SC2086 # the warnings are meant to split
         if ! printf '#include "%s"\n' "$header" |
-            "$compiler" -x "$language" -std="$standard" $warnings $pedantic -Iinclude $inside -; then
+            "$compiler" -x "$language" -std="$standard" $warnings $isa $pedantic -Iinclude $inside -; then
             echo "$header: not complete in itself as $standard" >&2
             failed=1
         fi

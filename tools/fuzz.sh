@@ -12,7 +12,10 @@ build=build/fuzz
 
 mkdir -p build
 cmake --preset fuzz >build/fuzz.log 2>&1 || { cat build/fuzz.log; exit 1; }
-cmake --build $build -j "$jobs" -- --no-print-directory
+cmake --build $build -j "$jobs" >build/fuzz.log 2>&1 || {
+    grep -E -A 12 'error:|undefined reference|\*\*\*' build/fuzz.log | head -n 80
+    exit 1
+}
 
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
