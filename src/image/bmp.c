@@ -267,8 +267,7 @@ static bool put_next(runs *r, bool four) {
 }
 
 static octet_status decode_runs(bmp *b, oct_image *image) {
-    if (b->mode == MODE_COLOUR || b->mode == MODE_BILEVEL)
-        return oct_fail(OCTET_UNSUPPORTED, "cannot read run-length BMP of %u bits and %u colours", b->bits, b->colours);
+    if (b->mode == MODE_COLOUR) return oct_fail(OCTET_UNSUPPORTED, "cannot read run-length BMP of %u bits", b->bits);
     runs r = {.data = b->data,
               .size = b->size,
               .at = b->pixels_at < b->size ? b->pixels_at : b->size,

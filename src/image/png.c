@@ -165,13 +165,34 @@ static void make_palette(const oct_png *png, uint8_t palette[256][3]) {
     for (size_t i = 0; i < 256 && i < png->palette_size / 3; i++) memcpy(palette[i], png->palette + i * 3, 3);
 }
 
+static uint32_t frame_width(const oct_png *png) {
+    return png->frame[2] - png->frame[0];
+}
+
+static uint32_t frame_height(const oct_png *png) {
+    return png->frame[3] - png->frame[1];
+}
+
+static size_t row_bytes(const oct_png *png, uint32_t width) {
+    return ((size_t)width * (size_t)samples_of(png->colour) * (size_t)png->depth + 7) / 8;
+}
+
+/* Whether the picture's lines can be read straight into the output. */
+static bool is_direct(const oct_png *png) {
+    return png->colour == 2 && png->depth == 8 && frame_width(png) == png->width;
+}
+
+static uint8_t *line_of(const oct_png *png, oct_image *image, uint32_t y) {
+    return image->rgb + ((size_t)(png->frame[1] + y) * (size_t)png->width + png->frame[0]) * 3;
+}
+
 /* Runs under setjmp of decode(): what is allocated here hangs on `reader`. */
 static octet_status read_rows(png_reader *reader, const oct_png *png, oct_image *image) {
-    uint32_t width = png->frame[2] - png->frame[0], height = png->frame[3] - png->frame[1];
+    uint32_t width = frame_width(png), height = frame_height(png);
     uint8_t palette[256][3];
     make_palette(png, palette);
-    size_t stride = ((size_t)width * (size_t)samples_of(png->colour) * (size_t)png->depth + 7) / 8;
-    bool direct = png->colour == 2 && png->depth == 8 && width == png->width;
+    size_t stride = row_bytes(png, width);
+    bool direct = is_direct(png);
     png_read_info(reader->library, reader->info);
     int passes = png_set_interlace_handling(reader->library);
     png_start_read_image(reader->library);
@@ -181,10 +202,10 @@ static octet_status read_rows(png_reader *reader, const oct_png *png, oct_image 
     }
     for (int pass = 0; pass < passes; pass++) {
         for (uint32_t y = 0; y < height; y++) {
-            size_t at = ((size_t)(png->frame[1] + y) * (size_t)png->width + png->frame[0]) * 3;
-            uint8_t *row = direct ? image->rgb + at : reader->rows + (passes > 1 ? y * stride : 0);
+            uint8_t *out = line_of(png, image, y);
+            uint8_t *row = direct ? out : reader->rows + (passes > 1 ? y * stride : 0);
             png_read_row(reader->library, row, NULL);
-            if (!direct && pass + 1 == passes) convert_row(png, palette, row, image->rgb + at, width);
+            if (!direct && pass + 1 == passes) convert_row(png, palette, row, out, width);
         }
     }
     return OCTET_OK;
@@ -246,8 +267,6 @@ static octet_status check_picture(const oct_png *png) {
         return oct_fail(OCTET_BAD_FORMAT, "PNG with an empty frame");
     if (png->colour == 3 && png->palette_size / 3 > 256)
         return oct_fail(OCTET_BAD_FORMAT, "PNG palette of %zu entries", png->palette_size / 3);
-    if (png->colour == 3 && png->palette == NULL && png->one_transparent)
-        return oct_fail(OCTET_BAD_FORMAT, "PNG with a transparent entry and no palette");
     /* Deflate packs 1032 to 1 at most: a header that promises more than the file can hold takes no memory. */
     uint64_t bits = (uint64_t)(png->frame[2] - png->frame[0]) * (png->frame[3] - png->frame[1]) *
                     (uint64_t)(samples_of(png->colour) * png->depth);

@@ -12,6 +12,7 @@ typedef struct chunk {
 } chunk;
 
 enum { PROFILE, XMP_TEXT, XMP };
+enum { TEXT_LIMIT = 1 << 20 }; /* Pillow's MAX_TEXT_CHUNK */
 
 static bool named(const chunk *c, const char *name) {
     return memcmp(c->name, name, 4) == 0;
@@ -56,18 +57,9 @@ static octet_status read_header(oct_png *png, const chunk *c) {
     return OCTET_OK;
 }
 
-static octet_status read_transparency(oct_png *png, const chunk *c) {
-    if (png->colour == 3) {
-        size_t clear = 0;
-        png->one_transparent = true;
-        for (size_t i = 0; i < c->size; i++) {
-            clear += c->data[i] == 0;
-            if (c->data[i] != 0 && c->data[i] != 255) png->one_transparent = false;
-        }
-        if (clear != 1) png->one_transparent = false;
-    } else if ((png->colour == 0 && c->size < 2) || (png->colour == 2 && c->size < 6)) {
-        return bad_chunk(c, "truncated");
-    }
+/* Transparency is not asked for, but where it names a colour it must be there. */
+static octet_status read_transparency(const oct_png *png, const chunk *c) {
+    if ((png->colour == 0 && c->size < 2) || (png->colour == 2 && c->size < 6)) return bad_chunk(c, "truncated");
     return OCTET_OK;
 }
 
@@ -112,8 +104,11 @@ static octet_status read_text(oct_png *png, const chunk *c) {
     uint8_t *owned = NULL;
     if (packed) {
         bool too_long = false;
-        OCT_TRY(oct_png_inflate(text + (size > 0), size - (size > 0), &owned, &size, &too_long));
-        if (too_long) return bad_chunk(c, "too much text in");
+        OCT_TRY(oct_png_inflate(text + (size > 0), size - (size > 0), TEXT_LIMIT, &owned, &size, &too_long));
+        if (too_long) {
+            oct_free(owned);
+            return bad_chunk(c, "too much text in");
+        }
         text = owned;
     }
     keep(png, which, text, size, owned);
@@ -158,8 +153,11 @@ static octet_status read_international(oct_png *png, const chunk *c) {
     size_t size = (size_t)(end - rest);
     if (packed) {
         bool too_long = false;
-        OCT_TRY(oct_png_inflate(rest, size, &owned, &size, &too_long));
-        if (too_long) return bad_chunk(c, "too much text in");
+        OCT_TRY(oct_png_inflate(rest, size, TEXT_LIMIT, &owned, &size, &too_long));
+        if (too_long) {
+            oct_free(owned);
+            return bad_chunk(c, "too much text in");
+        }
         if (owned == NULL) return OCTET_OK;
         rest = owned;
     }

@@ -19,9 +19,8 @@ typedef struct oct_png {
     bool framed;
     const uint8_t *palette;
     size_t palette_size;
-    bool one_transparent; /* the tRNS of a palette picture names a single entry */
-    int64_t sequence;     /* of the last animation chunk, -1: none */
-    int64_t frames;       /* of an animation, -1: not one */
+    int64_t sequence; /* of the last animation chunk, -1: none */
+    int64_t frames;   /* of an animation, -1: not one */
     oct_metadata metadata;
     const uint8_t *profile; /* "Raw profile type exif", a text with the EXIF block in hexadecimal */
     size_t profile_size;
@@ -37,7 +36,9 @@ octet_status oct_png_finish(oct_png *png);
 void oct_png_close(oct_png *png);
 /* The orientation, once all chunks are read. */
 octet_status oct_png_orientation(const oct_png *png, int *orientation);
-/* A compressed text of a zTXt or iTXt chunk; *text NULL where it cannot be inflated or passes Pillow's 1 MiB. */
-octet_status oct_png_inflate(const uint8_t *data, size_t size, uint8_t **text, size_t *text_size, bool *too_long);
+/* A zlib stream, as zTXt and iTXt chunks hold; *bytes NULL where it is broken. More than `limit` bytes are *too_long.
+ */
+octet_status oct_png_inflate(const uint8_t *data, size_t size, size_t limit, uint8_t **bytes, size_t *length,
+                             bool *too_long);
 
 #endif

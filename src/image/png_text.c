@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compressed text of a PNG chunk, inflated by libpng from a one-pixel file made around it. */
+/* A zlib stream, inflated by libpng as the text of a one-pixel file made around it. */
 #include <setjmp.h>
 #include <string.h>
 
@@ -7,8 +7,6 @@
 
 #include "base/alloc.h"
 #include "image/png_chunks.h"
-
-enum { TEXT_LIMIT = 1 << 20 }; /* Pillow's MAX_TEXT_CHUNK */
 
 typedef struct text_reader {
     png_structp library;
@@ -61,7 +59,7 @@ static void on_read(png_structp library, png_bytep out, size_t count) {
 }
 
 /* Runs under setjmp; *text is what libpng kept of the chunk, its own memory. */
-static octet_status inflate_text(text_reader *reader, png_textp *text) {
+static octet_status inflate_text(text_reader *reader, size_t limit, png_textp *text) {
     if (setjmp(reader->leave) != 0) return reader->no_memory ? oct_fail_memory() : OCTET_OK;
     reader->library =
         png_create_read_struct_2(PNG_LIBPNG_VER_STRING, reader, on_error, on_warning, reader, on_allocate, on_release);
@@ -71,24 +69,25 @@ static octet_status inflate_text(text_reader *reader, png_textp *text) {
     png_set_read_fn(reader->library, reader, on_read);
     png_set_crc_action(reader->library, PNG_CRC_QUIET_USE, PNG_CRC_QUIET_USE);
     png_set_benign_errors(reader->library, 1);
-    png_set_chunk_malloc_max(reader->library, 2 * TEXT_LIMIT);
+    png_set_chunk_malloc_max(reader->library, limit + 4096);
     png_read_info(reader->library, reader->info);
     int count = 0;
     if (png_get_text(reader->library, reader->info, text, &count) == 0 || count == 0) *text = NULL;
     return OCTET_OK;
 }
 
-octet_status oct_png_inflate(const uint8_t *data, size_t size, uint8_t **text, size_t *text_size, bool *too_long) {
+octet_status oct_png_inflate(const uint8_t *data, size_t size, size_t limit, uint8_t **bytes, size_t *length,
+                             bool *too_long) {
     static const uint8_t start[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\1\0\0\0\1\x08\0\0\0\0crc.";
-    *text = NULL;
-    *text_size = 0;
+    *bytes = NULL;
+    *length = 0;
     *too_long = false;
     if (size > PNG_UINT_31_MAX - 16) return OCTET_OK;
     text_reader *reader = oct_calloc(1, sizeof *reader);
     if (reader == NULL) return oct_fail_memory();
-    size_t at = sizeof start - 1, length = size + 3; /* a key of one letter, its zero, the method */
+    size_t at = sizeof start - 1, shown = size + 3; /* a key of one letter, its zero, the method */
     memcpy(reader->head, start, at);
-    for (int i = 0; i < 4; i++) reader->head[at++] = (uint8_t)(length >> (24 - 8 * i));
+    for (int i = 0; i < 4; i++) reader->head[at++] = (uint8_t)(shown >> (24 - 8 * i));
     memcpy(reader->head + at, "zTXtk\0\0", 7);
     memcpy(reader->tail, "crc.\0\0\0\0IDAT", 12);
     reader->parts[0].data = reader->head;
@@ -98,17 +97,15 @@ octet_status oct_png_inflate(const uint8_t *data, size_t size, uint8_t **text, s
     reader->parts[2].data = reader->tail;
     reader->parts[2].size = 12;
     png_textp found = NULL;
-    octet_status status = inflate_text(reader, &found);
+    octet_status status = inflate_text(reader, limit, &found);
     if (status == OCTET_OK && found != NULL && found->text != NULL) {
-        *too_long = found->text_length > TEXT_LIMIT;
-        if (!*too_long) {
-            *text = oct_alloc(found->text_length);
-            if (*text == NULL) {
-                status = oct_fail_memory();
-            } else {
-                memcpy(*text, found->text, found->text_length);
-                *text_size = found->text_length;
-            }
+        *too_long = found->text_length > limit;
+        *bytes = oct_alloc(found->text_length);
+        if (*bytes == NULL) {
+            status = oct_fail_memory();
+        } else {
+            memcpy(*bytes, found->text, found->text_length);
+            *length = found->text_length;
         }
     }
     if (reader->library != NULL) png_destroy_read_struct(&reader->library, &reader->info, NULL);

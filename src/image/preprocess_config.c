@@ -150,7 +150,7 @@ static octet_status read_size_map(const oct_document *document, const oct_node *
 }
 
 static octet_status read_size(const oct_document *document, const oct_node *map, oct_preprocess *preprocess) {
-    const oct_node *size = present(map, "size");
+    const oct_node *size = preprocess->resize ? present(map, "size") : NULL;
     preprocess->fit = OCT_FIT_EDGES;
     preprocess->shortest_edge = 800;
     preprocess->longest_edge = 1333;
@@ -201,10 +201,10 @@ octet_status oct_preprocess_from_transformers(oct_preprocess *preprocess, const 
     if (map->kind != OCT_NODE_MAP)
         return oct_node_fail(config, map, "expected a map of the image processor's settings");
     OCT_TRY(read_processor_type(config, map));
+    OCT_TRY(oct_node_bool(config, map, "do_resize", false, &preprocess->resize));
     OCT_TRY(read_size(config, map, preprocess));
     OCT_TRY(read_resample(config, map, &preprocess->filter));
     OCT_TRY(read_padding(config, map, preprocess));
-    OCT_TRY(oct_node_bool(config, map, "do_resize", false, &preprocess->resize));
     OCT_TRY(oct_node_bool(config, map, "do_rescale", false, &preprocess->rescale));
     OCT_TRY(oct_node_bool(config, map, "do_normalize", false, &preprocess->normalize));
     OCT_TRY(oct_node_real(config, map, "rescale_factor", false, &preprocess->rescale_factor));
