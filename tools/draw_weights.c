@@ -417,6 +417,13 @@ static octet_status write_all(drawing *d) {
     return status;
 }
 
+static void drop(drawing *d) {
+    oct_free(d->tensors);
+    oct_text_free(&d->config);
+    oct_text_free(&d->preprocessor);
+    oct_arena_free(&d->arena);
+}
+
 static int usage(const char *what) {
     fprintf(stderr,
             "draw_weights: %s\nusage: draw_weights ARCHITECTURE DIRECTORY [--seed N] [--height H] [--width W] "
@@ -483,9 +490,6 @@ int main(int argc, char **argv) {
     drawing d = {.options = &o};
     octet_status status = write_all(&d);
     if (status != OCTET_OK) fprintf(stderr, "draw_weights: %s\n", oct_error_text());
-    oct_free(d.tensors);
-    oct_text_free(&d.config);
-    oct_text_free(&d.preprocessor);
-    oct_arena_free(&d.arena);
+    drop(&d);
     return status == OCTET_OK ? 0 : 1;
 }
