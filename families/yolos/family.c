@@ -12,6 +12,7 @@
 #include "graph/layouts.h"
 
 #define HEAD_LAYERS 3
+#define SIDE_MAX 4096 /* pixels of a built picture: 65,536 patches of 16 */
 
 static const char *const architectures[] = {"yolos", NULL};
 
@@ -100,18 +101,15 @@ static octet_status read_settings(const oct_document *config, yolos *settings) {
                                       "patch_size: only square patches are supported, found %d x %d", patch[0],
                                       patch[1]);
     }
-    /* a size that is no multiple of the patch loses its rest, as the patches do; the positions between the layers are
-     * stored for a count that would then not be rows times columns */
+    /* a part of a patch at the right and below is dropped; transformers stores the positions between the layers for a
+     * count that is then not rows times columns, and cannot run the model either */
+    int64_t rows = settings->height / settings->patch, columns = settings->width / settings->patch;
     int64_t counted = (int64_t)settings->height * settings->width / (settings->patch * settings->patch);
-    settings->height -= settings->height % (int)settings->patch;
-    settings->width -= settings->width % (int)settings->patch;
-    if (settings->height == 0 || settings->width == 0 ||
-        (settings->mid_positions &&
-         counted != settings->height / settings->patch * (settings->width / settings->patch))) {
+    if (rows == 0 || columns == 0 || (settings->mid_positions && counted != rows * columns)) {
         const oct_node *node = oct_node_get(root, "image_size");
         return oct_config_unsupported(config, node != NULL ? node : root,
-                                      "image_size: the sides are not multiples of patch_size, %lld",
-                                      (long long)settings->patch);
+                                      "image_size: %d x %d does not give whole patches of %lld pixels",
+                                      settings->height, settings->width, (long long)settings->patch);
     }
     return OCTET_OK;
 }
@@ -124,9 +122,9 @@ static octet_status describe(const oct_checkpoint *checkpoint, oct_model *model)
         .architecture = "yolos",
         .height = settings.height,
         .width = settings.width,
-        .size_multiple = (int)settings.patch,
+        .size_multiple = 1,
         .min_size = (int)settings.patch,
-        .max_size = 4096 / (int)settings.patch * (int)settings.patch,
+        .max_size = SIDE_MAX,
         .classes = (int)settings.classes,
         .tokens = (int)settings.tokens,
     };

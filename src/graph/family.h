@@ -14,7 +14,7 @@ typedef struct oct_model {
     oct_model_task task;
     char architecture[64];  /* "mobilenetv2_100", "yolos" */
     int height, width;      /* the checkpoint's own input, pixels */
-    int size_multiple;      /* inputs must be multiples of this (patch size; 1: any size) */
+    int size_multiple;      /* inputs must be multiples of this; 1: any size */
     int min_size, max_size; /* sides that can be built, pixels */
     bool fixed_size;        /* only height x width can be built */
     int classes;            /* without no-object */
