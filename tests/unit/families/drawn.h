@@ -201,7 +201,8 @@ static inline void drawn_write(const drawn_model *drawn, const char *directory) 
     for (size_t i = 0; i < drawn->count; i++) {
         const drawn_tensor *tensor = &drawn->tensors[i];
         if (tensor->data == NULL) continue;
-        sources[count] = (oct_tensor_source){tensor->name, tensor->dtype, tensor->rank, {0}, tensor->data};
+        sources[count] = (oct_tensor_source){
+            .name = tensor->name, .dtype = tensor->dtype, .rank = tensor->rank, .data = tensor->data};
         memcpy(sources[count].shape, tensor->shape, sizeof tensor->shape);
         count++;
     }

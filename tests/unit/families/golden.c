@@ -54,8 +54,8 @@ static void compare(const oct_graph *graph, const oct_array *outputs, const char
     }
 }
 
-static double run_input(const built_model *built, const oct_node *row, size_t index, bool passes, const support_array *logits,
-                        const support_array *boxes) {
+static double run_input(const built_model *built, const oct_node *row, size_t index, bool passes,
+                        const support_array *logits, const support_array *boxes) {
     const oct_node *input = oct_node_get(row, "inputs")->items[index];
     int64_t width = input->items[0]->integer, height = input->items[1]->integer;
     oct_graph graph = {0};
