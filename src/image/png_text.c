@@ -73,7 +73,7 @@ static octet_status inflate_text(text_reader *reader, size_t limit, png_textp *t
     png_read_info(reader->library, reader->info);
     int count = 0;
     if (png_get_text(reader->library, reader->info, text, &count) == 0 || count == 0) *text = NULL;
-    return OCTET_OK;
+    return reader->no_memory ? oct_fail_memory() : OCTET_OK; /* libpng goes on without the text */
 }
 
 octet_status oct_png_inflate(const uint8_t *data, size_t size, size_t limit, uint8_t **bytes, size_t *length,
