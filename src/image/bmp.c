@@ -214,9 +214,16 @@ static void put(runs *r, uint8_t value) {
     r->done++;
 }
 
+static void put_same(runs *r, uint64_t count, uint8_t value) {
+    uint64_t left = r->done < r->total ? r->total - r->done : 0;
+    memset(r->out + (r->done < r->total ? r->done : 0), value, (size_t)(count < left ? count : left));
+    r->done += count;
+}
+
 static void put_run(runs *r, uint64_t count, uint8_t value, bool four) {
     if (r->x + count > r->width) count = r->width > r->x ? r->width - r->x : 0;
-    for (uint64_t i = 0; i < count; i++) put(r, !four ? value : i % 2 == 0 ? value >> 4 : value & 15);
+    if (!four) put_same(r, count, value);
+    for (uint64_t i = 0; four && i < count; i++) put(r, i % 2 == 0 ? value >> 4 : value & 15);
     r->x += count;
 }
 
@@ -249,7 +256,7 @@ static bool put_next(runs *r, bool four) {
     if (count != 0) {
         put_run(r, count, value, four);
     } else if (value == 0) { /* end of line */
-        while (r->done % r->width != 0) put(r, 0);
+        put_same(r, (r->width - r->done % r->width) % r->width, 0);
         r->x = 0;
     } else if (value == 1) { /* end of picture */
         return false;
@@ -258,7 +265,7 @@ static bool put_next(runs *r, bool four) {
         uint64_t step = r->data[r->at] + (uint64_t)r->data[r->at + 1] * r->width, left = r->total - r->done;
         r->at += 2;
         if (step > left) step = left;
-        for (uint64_t i = 0; i < step; i++) put(r, 0);
+        put_same(r, step, 0);
         r->x = r->done % r->width;
     } else {
         return put_literal(r, value, four);

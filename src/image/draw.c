@@ -161,8 +161,6 @@ static bool frame_of(const oct_drawn_box *box, const oct_image *image, double li
 
 static void draw_frame(cairo_t *cairo, const frame *f, colour c, double line) {
     cairo_rectangle(cairo, f->x, f->y, f->width, f->height);
-    set_colour(cairo, c, 0.10);
-    cairo_fill_preserve(cairo);
     cairo_set_source_rgba(cairo, 0, 0, 0, 0.55); /* the dark edge */
     cairo_set_line_width(cairo, line + 1.5);
     cairo_stroke_preserve(cairo);
@@ -171,24 +169,51 @@ static void draw_frame(cairo_t *cairo, const frame *f, colour c, double line) {
     cairo_stroke(cairo);
 }
 
-/* The tag above the box's left corner; inside it where there is no room; never outside the picture. */
-static void draw_tag(cairo_t *cairo, const oct_drawn_box *box, const oct_image *image, const frame *f, double line,
-                     double font) {
-    char label[160], text[192];
+/* A tag: its text and where it lies. */
+typedef struct tag {
+    char text[192];
+    frame place;
+    double margin, baseline;
+} tag;
+
+static bool overlap(const frame *a, const frame *b) {
+    return a->x < b->x + b->width && b->x < a->x + a->width && a->y < b->y + b->height && b->y < a->y + a->height;
+}
+
+/* Above the box's left corner; inside it where there is no room; never outside the picture; a little lower where an
+ * earlier tag lies. */
+static void place_tag(cairo_t *cairo, const oct_drawn_box *box, const oct_image *image, const frame *f, double line,
+                      double font, tag *tags, size_t index) {
+    enum { LOOKED_AT = 200, STEPS = 6 };
+    tag *t = &tags[index];
+    char label[160];
     clean_text(label, sizeof label, box->label != NULL ? box->label : "");
-    snprintf(text, sizeof text, "%s%s%.2f", label, label[0] != 0 ? " " : "", (double)box->score);
+    snprintf(t->text, sizeof t->text, "%s%s%.2f", label, label[0] != 0 ? " " : "", (double)box->score);
     cairo_text_extents_t extents;
     cairo_font_extents_t letters;
     cairo_font_extents(cairo, &letters);
-    cairo_text_extents(cairo, text, &extents);
-    double margin = font * 0.3, width = extents.x_advance + 2.0 * margin,
-           height = letters.ascent + letters.descent + margin;
+    cairo_text_extents(cairo, t->text, &extents);
+    t->margin = font * 0.3;
+    t->baseline = t->margin / 2.0 + letters.ascent;
+    double width = extents.x_advance + 2.0 * t->margin, height = letters.ascent + letters.descent + t->margin;
     double x = f->x - line / 2.0, y = f->y - line / 2.0 - height;
     if (y < 0) y = f->height > 3.0 * height ? f->y + line / 2.0 : f->y + f->height + line / 2.0;
     x = fmax(fmin(x, image->width - width), 0.0);
     y = fmax(fmin(y, image->height - height), 0.0);
-    colour c = colour_of(box->index);
-    cairo_rectangle(cairo, x, y, width, height);
+    t->place = (frame){x, y, width, height};
+    size_t first = index > LOOKED_AT ? index - LOOKED_AT : 0;
+    int step = 0;
+    for (size_t i = first; i < index && step < STEPS; i++) {
+        if (!overlap(&t->place, &tags[i].place)) continue;
+        t->place.y = tags[i].place.y + tags[i].place.height + 1.0;
+        step++;
+        i = first - 1; /* and once more against all */
+    }
+    if (step == STEPS || t->place.y + height > image->height) t->place.y = y;
+}
+
+static void draw_tag(cairo_t *cairo, const tag *t, colour c) {
+    cairo_rectangle(cairo, t->place.x, t->place.y, t->place.width, t->place.height);
     set_colour(cairo, c, 0.92);
     cairo_fill_preserve(cairo);
     cairo_set_source_rgba(cairo, 0, 0, 0, 0.45);
@@ -196,29 +221,42 @@ static void draw_tag(cairo_t *cairo, const oct_drawn_box *box, const oct_image *
     cairo_stroke(cairo);
     double ink = is_light(c) ? 0.0 : 1.0;
     cairo_set_source_rgb(cairo, ink, ink, ink);
-    cairo_move_to(cairo, x + margin, y + margin / 2.0 + letters.ascent);
-    cairo_show_text(cairo, text);
+    cairo_move_to(cairo, t->place.x + t->margin, t->place.y + t->baseline);
+    cairo_show_text(cairo, t->text);
 }
 
-octet_status oct_image_draw_boxes(oct_image *image, const oct_drawn_box *boxes, size_t count) {
-    if (count == 0) return OCTET_OK;
-    cairo_surface_t *surface = surface_of(image, image->height);
-    if (surface == NULL) return oct_error_status();
-    cairo_t *cairo = cairo_create(surface);
+/* All frames, then all tags: the first boxes are the surest, so their tags lie on top. */
+static void draw_all(cairo_t *cairo, const oct_image *image, const oct_drawn_box *boxes, size_t count, tag *tags) {
     double line = line_width_of(image), font = font_size_of(image);
     set_font(cairo, font);
     cairo_set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
     frame f;
     for (size_t i = 0; i < count; i++) {
-        if (frame_of(&boxes[i], image, line, &f)) draw_frame(cairo, &f, colour_of(boxes[i].index), line);
+        if (!frame_of(&boxes[i], image, line, &f)) continue;
+        draw_frame(cairo, &f, colour_of(boxes[i].index), line);
+        place_tag(cairo, &boxes[i], image, &f, line, font, tags, i);
     }
-    for (size_t i = count; i-- > 0;) { /* the first boxes are the surest: their tags lie on top */
-        if (frame_of(&boxes[i], image, line, &f)) draw_tag(cairo, &boxes[i], image, &f, line, font);
+    for (size_t i = count; i-- > 0;) {
+        if (tags[i].text[0] != 0) draw_tag(cairo, &tags[i], colour_of(boxes[i].index));
     }
+}
+
+octet_status oct_image_draw_boxes(oct_image *image, const oct_drawn_box *boxes, size_t count) {
+    if (count == 0) return OCTET_OK;
+    tag *tags = oct_calloc(count, sizeof *tags);
+    if (tags == NULL) return oct_fail_memory();
+    cairo_surface_t *surface = surface_of(image, image->height);
+    if (surface == NULL) {
+        oct_free(tags);
+        return oct_error_status();
+    }
+    cairo_t *cairo = cairo_create(surface);
+    draw_all(cairo, image, boxes, count, tags);
     octet_status status = finish(cairo);
     cairo_destroy(cairo);
     if (status == OCTET_OK) pixels_of(surface, image);
     cairo_surface_destroy(surface);
+    oct_free(tags);
     return status;
 }
 
