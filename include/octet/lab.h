@@ -23,6 +23,28 @@ typedef enum octet_lab_view {
 OCTET_API int octet_lab_is_bundle(const octet_model *model); /* a bundle holds steps, not the graph */
 OCTET_API octet_status octet_lab_describe(octet_model *model, octet_lab_view view, char **text);
 
+/* ---- building ---- */
+typedef struct octet_lab_build_options {
+    size_t struct_size;
+    const char *recipe;     /* "fp32" */
+    const int64_t *batches; /* an engine each, 1 .. 1024 */
+    size_t batch_count;
+    const int32_t *sizes; /* height, width pairs, engines for each; none: the model's own size */
+    size_t size_count;    /* pairs */
+    const char *device;   /* "cpu" or NULL */
+    uint32_t effort;      /* 1 static rule, 2 times candidates, 3 searches widely */
+    uint32_t threads;
+    const char *classes_file; /* as octet_open_options */
+    const char *command;      /* kept in the bundle's provenance; may be NULL */
+} octet_lab_build_options;
+/* From a checkpoint to a bundle at `output`, whole or not at all. identity: 64 digits and a zero. Takes no lock on
+ * `output`. */
+OCTET_API octet_status octet_lab_build(const char *place, const octet_lab_build_options *options, const char *output,
+                                       char identity[65]);
+/* Whether a bundle (or checkpoint) would open on this machine, and why not: a text for people, the caller's to
+ * octet_free. */
+OCTET_API octet_status octet_lab_compat(const char *path, int *opens, char **text);
+
 /* Figures of a model's engine at its own input size and batch. */
 typedef struct octet_lab_figures {
     size_t struct_size;

@@ -37,19 +37,6 @@ typedef struct candidate {
     uint64_t checksum;
 } candidate;
 
-static int parse_batches(const char *text, int64_t *batches) {
-    int count = 0;
-    for (const char *at = text; count < BATCHES; at++) {
-        char *end;
-        long long value = strtoll(at, &end, 10);
-        if (end == at || value < 1 || value > 1024 || (*end != ',' && *end != '\0')) return 0;
-        batches[count++] = value;
-        if (*end == '\0') return count;
-        at = end;
-    }
-    return 0;
-}
-
 /* ---- one run */
 
 static octet_status run_task(candidate *c, const char *picture, double *seconds) {
@@ -231,7 +218,7 @@ static int run_bench(int count, char **words) {
     if (left < 1) return usage_error(&verb_bench, "expected at least one MODEL");
     if ((options.scope == 1) != (options.picture != NULL))
         return usage_error(&verb_bench, "--scope task and --picture go together");
-    int batch_count = parse_batches(options.batch, batches);
+    int batch_count = parse_batches(options.batch, batches, BATCHES);
     if (batch_count == 0)
         return usage_error(&verb_bench, "--batch: expected up to 16 numbers of 1 to 1024, found \"%s\"", options.batch);
     if (!options.common.json) print_heading(&options);

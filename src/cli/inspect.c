@@ -9,7 +9,7 @@
 
 typedef struct inspect_options {
     common_options common;
-    bool dot, tactics, memory, shapes, support;
+    bool dot, tactics, memory, shapes, support, compat;
     int64_t batch, height, width;
     const char *classes;
 } inspect_options;
@@ -89,6 +89,15 @@ static int print_support(void) {
     return EXIT_DONE;
 }
 
+static int print_compat(const char *place) {
+    char *text;
+    int opens;
+    if (octet_lab_compat(place, &opens, &text) != OCTET_OK) return print_failure("inspect");
+    fputs(text, stdout);
+    octet_free(text);
+    return opens ? EXIT_DONE : EXIT_WRONG;
+}
+
 static int run_inspect(int count, char **words) {
     inspect_options options = {0};
     const option_row rows[] = {
@@ -96,6 +105,7 @@ static int run_inspect(int count, char **words) {
         {OPTION_FLAG, "--tactics", NULL, "each step's candidate kernels: chosen, or why not", &options.tactics, 0, 0},
         {OPTION_FLAG, "--memory", NULL, "the activations' arena: offset, size, lifetime", &options.memory, 0, 0},
         {OPTION_FLAG, "--shapes", NULL, "the checkpoint's tensors", &options.shapes, 0, 0},
+        {OPTION_FLAG, "--compat", NULL, "would it open here, and why not (exit 3)", &options.compat, 0, 0},
         {OPTION_FLAG, "--support", NULL, "what octet supports (no MODEL), as Markdown", &options.support, 0, 0},
         {OPTION_INT, "--batch", "N", "pictures at once (default: a bundle's smallest, else 1)", &options.batch, 0,
          1024},
@@ -108,6 +118,7 @@ static int run_inspect(int count, char **words) {
     if (left < 0) return left == -2 ? EXIT_DONE : EXIT_USAGE;
     if (options.support) return left == 0 ? print_support() : usage_error(&verb_inspect, "--support takes no MODEL");
     if (left != 1) return usage_error(&verb_inspect, "expected one MODEL, found %d", left);
+    if (options.compat) return print_compat(words[0]);
     octet_open_options open = OCTET_OPEN_OPTIONS_DEFAULT;
     open.batch = options.batch;
     open.height = (int32_t)options.height;

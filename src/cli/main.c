@@ -8,7 +8,7 @@
 #include "options.h"
 #include "output.h"
 
-static const verb_row *const verbs[] = {&verb_inspect, &verb_run, &verb_bench};
+static const verb_row *const verbs[] = {&verb_inspect, &verb_build, &verb_run, &verb_bench};
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
 
 static void print_usage(FILE *stream) {
@@ -16,7 +16,7 @@ static void print_usage(FILE *stream) {
     for (size_t i = 0; i < VERB_COUNT; i++) {
         fprintf(stream, "  octet %-10s %-34s %s\n", verbs[i]->name, verbs[i]->arguments, verbs[i]->summary);
     }
-    fprintf(stream, "\nMODEL is a checkpoint directory or a hub id in the local cache.\n"
+    fprintf(stream, "\nMODEL is a bundle (.octet), a checkpoint directory or a hub id in the local cache.\n"
                     "octet VERB --help says more. Exit: 0 done, 1 bad input or failure, 2 usage, 3 a check found "
                     "something wrong.\n");
 }

@@ -148,3 +148,16 @@ int options_read(const verb_row *verb, const option_row *rows, common_options *c
     }
     return kept;
 }
+
+int parse_batches(const char *text, int64_t *batches, int limit) {
+    int count = 0;
+    for (const char *at = text; count < limit; at++) {
+        char *end;
+        long long value = strtoll(at, &end, 10);
+        if (end == at || value < 1 || value > 1024 || (*end != ',' && *end != '\0')) return 0;
+        batches[count++] = value;
+        if (*end == '\0') return count;
+        at = end;
+    }
+    return 0;
+}

@@ -41,6 +41,9 @@ int options_read(const verb_row *verb, const option_row *rows, common_options *c
 /* "octet VERB: TEXT", how to get help; returns EXIT_USAGE. */
 int usage_error(const verb_row *verb, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-extern const verb_row verb_inspect, verb_run, verb_bench;
+/* "1,32,128": up to `limit` numbers of 1 to 1024; returns how many, 0 if it is not such a list */
+int parse_batches(const char *text, int64_t *batches, int limit);
+
+extern const verb_row verb_inspect, verb_build, verb_run, verb_bench;
 
 #endif
