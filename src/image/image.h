@@ -24,24 +24,32 @@ typedef enum oct_orientation {
 } oct_orientation;
 
 /* `name` is used in errors only. On failure *image is all zero. */
-octet_status oct_image_decode(oct_image *image, const char *name, const uint8_t *data, size_t size, oct_orientation orientation);
+octet_status oct_image_decode(oct_image *image, const char *name, const uint8_t *data, size_t size,
+                              oct_orientation orientation);
 octet_status oct_image_read(oct_image *image, const char *path, oct_orientation orientation);
 void oct_image_free(oct_image *image);
 /* Writes JPEG (quality 90) for .jpg/.jpeg, PNG otherwise; whole or not at all. */
 octet_status oct_image_write(const oct_image *image, const char *path);
 
 /* Pillow's filters. */
-typedef enum oct_filter { OCT_FILTER_NEAREST, OCT_FILTER_BOX, OCT_FILTER_BILINEAR, OCT_FILTER_HAMMING, OCT_FILTER_BICUBIC, OCT_FILTER_LANCZOS } oct_filter;
+typedef enum oct_filter {
+    OCT_FILTER_NEAREST,
+    OCT_FILTER_BOX,
+    OCT_FILTER_BILINEAR,
+    OCT_FILTER_HAMMING,
+    OCT_FILTER_BICUBIC,
+    OCT_FILTER_LANCZOS
+} oct_filter;
 
 /* A window of what Image.resize((full_width, full_height), filter, box) would give, to the byte: the pixels
  * [left, left + out->width) x [top, top + out->height) of the resized picture. Pixels of the window outside the resized
- * picture are zero (timm's centre crop pads so). out->width and out->height are set by the caller, out->rgb is made here.
- * Only the rows and columns that the window needs are computed. box NULL: the whole source. */
+ * picture are zero (timm's centre crop pads so). out->width and out->height are set by the caller, out->rgb is made
+ * here. Only the rows and columns that the window needs are computed. box NULL: the whole source. */
 typedef struct oct_resize {
     int full_width, full_height; /* >= 1, up to 2^31 - 1: never allocated whole */
     int left, top;               /* may be negative */
     oct_filter filter;
-    double box[4];               /* x0, y0, x1, y1 in source pixels; all zero: the whole source */
+    double box[4]; /* x0, y0, x1, y1 in source pixels; all zero: the whole source */
 } oct_resize;
 octet_status oct_image_resize(const oct_image *source, const oct_resize *resize, oct_image *out);
 const char *oct_filter_name(oct_filter filter);

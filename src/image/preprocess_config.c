@@ -113,18 +113,24 @@ octet_status oct_preprocess_from_timm(oct_preprocess *preprocess, const oct_docu
     return check_std(config, map, "std", preprocess);
 }
 
-static octet_status read_processor_type(const oct_document *document, const oct_node *map) {
-    static const char *const known[] = {"YolosImageProcessor", "YolosImageProcessorPil", "YolosImageProcessorFast",
-                                        "YolosFeatureExtractor"};
+/* STEM and one of the class names that transformers has given the same processor over the years. */
+static bool is_processor(const char *name, const char *stem) {
+    static const char *const ends[] = {"ImageProcessor", "ImageProcessorPil", "ImageProcessorFast", "FeatureExtractor"};
+    size_t length = strlen(stem);
+    if (strncmp(name, stem, length) != 0) return false;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        if (strcmp(name + length, ends[i]) == 0) return true;
+    }
+    return false;
+}
+
+static octet_status read_processor_type(const oct_document *document, const oct_node *map, const char *stem) {
     const char *key = present(map, "image_processor_type") != NULL ? "image_processor_type" : "feature_extractor_type";
     const char *name = NULL;
     OCT_TRY(oct_node_string(document, map, key, false, &name));
-    if (name == NULL) return OCTET_OK;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(name, known[i]) == 0) return OCTET_OK;
-    }
+    if (name == NULL || is_processor(name, stem)) return OCTET_OK;
     oct_node_fail(document, oct_node_get(map, key), "unknown %s \"%s\"", key, name);
-    return oct_hint("YolosImageProcessor is known");
+    return oct_hint("%sImageProcessor is known", stem);
 }
 
 /* {"height", "width"}, {"shortest_edge", "longest_edge"}, {"max_height", "max_width"}: the sets that the processor
@@ -145,7 +151,7 @@ static octet_status read_size_map(const oct_document *document, const oct_node *
         OCT_TRY(read_side(document, size, sets[i].first, true, first));
         return read_side(document, size, sets[i].second, true, second);
     }
-    oct_node_fail(document, size, "size that the YOLOS processor does not take");
+    oct_node_fail(document, size, "size that the image processor does not take");
     return oct_hint("height and width, shortest_edge and longest_edge, or max_height and max_width");
 }
 
@@ -191,7 +197,7 @@ static octet_status read_resample(const oct_document *document, const oct_node *
     return OCTET_OK;
 }
 
-octet_status oct_preprocess_from_transformers(oct_preprocess *preprocess, const oct_document *config) {
+octet_status oct_preprocess_from_processor(oct_preprocess *preprocess, const oct_document *config, const char *stem) {
     const oct_node *map = config->root;
     *preprocess = imagenet;
     preprocess->crop_pct = 1.0;
@@ -200,7 +206,7 @@ octet_status oct_preprocess_from_transformers(oct_preprocess *preprocess, const 
     preprocess->size_multiple = 16;
     if (map->kind != OCT_NODE_MAP)
         return oct_node_fail(config, map, "expected a map of the image processor's settings");
-    OCT_TRY(read_processor_type(config, map));
+    OCT_TRY(read_processor_type(config, map, stem));
     OCT_TRY(oct_node_bool(config, map, "do_resize", false, &preprocess->resize));
     OCT_TRY(read_size(config, map, preprocess));
     OCT_TRY(read_resample(config, map, &preprocess->filter));
@@ -211,4 +217,8 @@ octet_status oct_preprocess_from_transformers(oct_preprocess *preprocess, const 
     OCT_TRY(read_channels(config, map, "image_mean", preprocess->mean));
     OCT_TRY(read_channels(config, map, "image_std", preprocess->std));
     return preprocess->normalize ? check_std(config, map, "image_std", preprocess) : OCTET_OK;
+}
+
+octet_status oct_preprocess_from_transformers(oct_preprocess *preprocess, const oct_document *config) {
+    return oct_preprocess_from_processor(preprocess, config, "Yolos");
 }

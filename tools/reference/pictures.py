@@ -330,6 +330,10 @@ def make_bmp():
 
 
 def make_ppm():
+    def add(name, data):
+        """With a zero byte in a comment, so that no tool takes the file for text and mends it."""
+        FILES[name] = data[:2] + b"\n#\0\n" + data[2:]
+
     grey, colour = texture(7, 5, 1), texture(7, 5, 3)
     bits = texture(11, 5, 1, 3, 2)
     add("ppm_p4.pbm", b"P4\n# a comment\n11 5\n" + b"".join(packed_rows(bits, 1)))
