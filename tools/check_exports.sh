@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 
 nm -D --defined-only "$library" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort >"$work/shown"
 # Joined into one line a declaration: OCTET_API ... name(
-cat include/octet/*.h | tr '\n' ' ' | grep -oE 'OCTET_API [^;{(]*\(' | sed -E 's/ *\($//; s/.*[ *]//' | sort >"$work/declared"
+grep -hv '^ *#' include/octet/*.h | tr '\n' ' ' | grep -oE 'OCTET_API [^;{(]*\(' | sed -E 's/ *\($//; s/.*[ *]//' | sort >"$work/declared"
 
 failed=0
 if ! comm -13 "$work/declared" "$work/shown" | sed 's/^/shown but not declared: /' | awk '{ print; n = 1 } END { exit n }'; then
