@@ -265,7 +265,7 @@ static void draw_lines(cairo_t *cairo, const oct_image *image, const char *const
                        double margin, double advance) {
     char text[256];
     for (size_t i = 0; i < count; i++) {
-        clean_text(text, sizeof text, lines[i]);
+        clean_text(text, sizeof text, lines[i] != NULL ? lines[i] : "");
         set_font(cairo, font);
         cairo_text_extents_t extents;
         cairo_text_extents(cairo, text, &extents);
