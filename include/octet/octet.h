@@ -84,7 +84,7 @@ typedef struct octet_open_options {
     uint32_t threads;         /* used while opening; 0: one a core */
 } octet_open_options;
 #define OCTET_OPEN_OPTIONS_DEFAULT                                                                                     \
-    { sizeof(octet_open_options), NULL, NULL, 1, 0, 0, 0 }
+    { sizeof(octet_open_options), NULL, NULL, 0, 0, 0, 0 }
 
 /* `place`: a bundle file, a checkpoint directory, or a hub id. `options` may be NULL. Thread-safe.
  * On success *model is the caller's, to close; it stays open until its sessions are freed too. */

@@ -29,6 +29,7 @@ static octet_status check_form(const oct_plan_tensor *tensor, const oct_weights 
 }
 
 static octet_status check_tensors(const oct_plan *plan, const oct_weights *weights) {
+    uint64_t end = 0;
     for (size_t i = 0; i < plan->tensor_count; i++) {
         const oct_plan_tensor *tensor = &plan->tensors[i];
         if (tensor->name == NULL) return oct_fail(OCTET_BAD_FORMAT, "tensor %zu has no name", i);
@@ -48,7 +49,11 @@ static octet_status check_tensors(const oct_plan *plan, const oct_weights *weigh
         if (tensor->offset > plan->arena_size || bytes > plan->arena_size - tensor->offset)
             return oct_fail(OCTET_BAD_FORMAT, "tensor %s: ends beyond the arena of %llu bytes", tensor->name,
                             (unsigned long long)plan->arena_size);
+        if (tensor->offset + bytes > end) end = tensor->offset + bytes;
     }
+    if (plan->arena_size > end)
+        return oct_fail(OCTET_BAD_FORMAT, "an arena of %llu bytes, of which tensors take %llu",
+                        (unsigned long long)plan->arena_size, (unsigned long long)end);
     return OCTET_OK;
 }
 
