@@ -248,7 +248,9 @@ octet_status oct_graph_infer(oct_graph *graph, int64_t batch) {
     for (size_t i = 0; i < graph->value_count; i++) {
         const oct_value *value = &graph->values[i];
         shapes[i] = value->shape;
-        if ((int32_t)i != graph->input) continue; /* a constant, also one whose data went to the weights, or made below */
+        /* else a constant, also one whose data went to the weights, or made below */
+        bool is_input = (int32_t)i == graph->input && value->data == NULL && value->producer == OCT_NONE;
+        if (!is_input) continue;
         shapes[i].dims[0] = batch;
         status = check_shape(value->name, &shapes[i]);
         if (status != OCTET_OK) break;

@@ -3,6 +3,7 @@
  * have the architecture's tensors), at each listed batch; what it does not list is refused. */
 #include "drawn.h"
 
+#include "base/file.h"
 #include "graph/manifest.h"
 
 static void parse(const oct_family_entry *entry, oct_manifest *manifest) {
@@ -10,18 +11,24 @@ static void parse(const oct_family_entry *entry, oct_manifest *manifest) {
     ASSERT_OK(oct_manifest_check(manifest, entry->family));
 }
 
-/* The parameter list that stands for a listed model. */
+/* The parameter list of a listed model: params_ARCHITECTURE.json, else by the last part of its id (them/toy-small:
+ * params_toy_small.json). */
 static void golden_name(const oct_combination *combination, const oct_manifest *manifest, char name[64]) {
-    const char *architecture = "";
+    const char *candidates[2] = {"", oct_path_base(combination->id)};
     for (size_t i = 0; i < manifest->model_count; i++) {
-        if (strcmp(manifest->models[i].id, combination->id) == 0) architecture = manifest->models[i].architecture;
+        if (strcmp(manifest->models[i].id, combination->id) == 0) candidates[0] = manifest->models[i].architecture;
     }
-    const char *slash = strchr(combination->id, '/');
-    if (strcmp(architecture, "yolos") == 0 && slash != NULL) architecture = slash + 1; /* yolos-tiny */
-    (void)snprintf(name, 64, "%s", architecture);
-    for (char *at = name; *at != '\0'; at++) {
-        if (*at == '-') *at = '_';
+    for (int i = 0; i < 2; i++) {
+        char path[512];
+        (void)snprintf(name, 64, "%s", candidates[i]);
+        for (char *at = name; *at != '\0'; at++) {
+            if (*at == '-') *at = '_';
+        }
+        (void)snprintf(path, sizeof path, GOLDEN "params_%s.json", name);
+        if (oct_file_exists(path)) return;
     }
+    fail_msg("%s: no tests/golden/params_%s.json (tools/reference/families.py makes them)", combination->id,
+             candidates[0]);
 }
 
 static void test_listed_build(void **state) {

@@ -356,6 +356,21 @@ static void check_pass(uint64_t seed, size_t index, double *worst, size_t *remov
     oct_graph_free(&maker.graph);
 }
 
+/* A new op has to be made by add_any: else nothing here says that passes keep it. */
+static void test_every_op_is_made(void **state) {
+    (void)state;
+    bool made[OCT_OP_COUNT] = {false};
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        graph_maker maker;
+        make_graph(&maker, seed);
+        for (size_t i = 0; i < maker.graph.node_count; i++) made[maker.graph.nodes[i].op] = true;
+        oct_graph_free(&maker.graph);
+    }
+    for (int op = 0; op < OCT_OP_COUNT; op++) {
+        if (!made[op]) fail_msg("no random graph has the op %s: add it to add_any", oct_op_rows[op].name);
+    }
+}
+
 static void test_random_graphs(void **state) {
     (void)state;
     int64_t first = from_environment("OCTET_SEED", -1);
@@ -500,6 +515,7 @@ static void test_empty_graph(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_op_is_made),
         cmocka_unit_test(test_random_graphs),
         cmocka_unit_test(test_block_becomes_one_node),
         cmocka_unit_test(test_denormal_weights_are_zero),
