@@ -10,7 +10,11 @@ SETUP ?= tools/setup.sh
 CTEST = ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure --no-tests=error
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test bench install format check ci ci-full coverage fuzz clean
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+# cmake --build without the lines that say what was done before
+COMPILE = MAKEFLAGS= cmake --build $(BUILD) -j $(JOBS) -- --no-print-directory | sed -u '/Built target/d'
+.PHONY: help setup configure build demo test bench install format check ci ci-full coverage fuzz clean
 
 help: ## this text
 	@echo "octet: quantized inference engines for vision models, with proof"
@@ -22,13 +26,16 @@ help: ## this text
 setup:
 	@$(SETUP)
 
-build: setup ## the library, the command, the tools and the tests, in BUILD
+configure: setup
 	@mkdir -p $(dir $(BUILD))
 	@cmake --preset default -B $(BUILD) -DOCTET_WERROR=$(WERROR) -DCMAKE_INSTALL_PREFIX=$(PREFIX) >$(BUILD).log 2>&1 \
 	    || { cat $(BUILD).log; exit 1; }
-	@MAKEFLAGS= cmake --build $(BUILD) -j $(JOBS) -- --no-print-directory
 
-demo: build ## classify, detect, draw and time the small models that come along
+build: configure ## the library, the command, the tools and the tests, in BUILD
+	@$(COMPILE)
+
+demo: configure ## classify, detect, draw and time the small models that come along
+	@$(subst -- --no,--target octet_command -- --no,$(COMPILE))
 	@tools/demo.sh $(BUILD)/bin
 
 test: build ## every test that takes less than a minute or so

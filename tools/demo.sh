@@ -32,8 +32,6 @@ title "What is in a picture: $classifier"
 show octet run "$classifier" "${classify[@]:0:4}" --top 3
 title "What is where: $detector; the boxes are drawn into $out"
 show octet run "$detector" "${detect[@]:0:2}" --draw "$out"
-title "The way of one picture through octet, room by room"
-show octet run "$classifier" "${classify[0]}" --trace
 title "How fast, on this machine"
 show octet bench "$classifier" --batch 1,8
 show octet bench "$detector"
@@ -44,7 +42,9 @@ cat <<TEXT
 Pictures with boxes: ${pictures[*]}
 Next:
     $bin/octet inspect $classifier               what the model is made of
-    $bin/octet run $classifier YOUR.jpg          a picture of yours (the model knows drawn shapes only)
+    $bin/octet run $classifier ${classify[0]} --trace
+                                                 the way of one picture through octet, room by room
+    $bin/octet run $classifier YOUR.jpg          a picture of yours (this model knows drawn shapes only)
     $bin/octet --help                            all the verbs
     make test                                    everything checked
     docs/architecture.md                         how one picture passes the rooms
