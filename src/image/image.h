@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decoded pictures: 8-bit RGB as Pillow's `Image.open(f).convert("RGB")` gives it, to the byte.
- * Format is told by content, never by name: JPEG (libjpeg-turbo: accurate integer DCT, fancy upsampling), PNG (libpng),
- * WebP (libwebp with the demuxer), BMP and PPM/PGM/PBM (own readers); the first frame of many. */
+/* Decoded pictures: 8-bit RGB as Pillow 13's `Image.open(f).convert("RGB")` gives it, to the byte, and refused where it
+ * refuses. Format is told by content, never by name: JPEG (libjpeg-turbo: accurate integer DCT, fancy upsampling), PNG
+ * (libpng under Pillow's rules for chunks), WebP (libwebp with the demuxer), BMP with bare DIB, and PPM/PGM/PBM (own
+ * readers); the first frame of many. No function prints; no header above the pixel limit takes memory. Thread-safe. */
 #ifndef OCT_IMAGE_IMAGE_H
 #define OCT_IMAGE_IMAGE_H
 
@@ -19,7 +20,7 @@ typedef struct oct_image {
 } oct_image;
 
 typedef enum oct_orientation {
-    OCT_ORIENTATION_UPRIGHT, /* EXIF orientation applied, as transformers' load_image */
+    OCT_ORIENTATION_UPRIGHT, /* EXIF orientation (else XMP's) applied, as transformers' load_image */
     OCT_ORIENTATION_STORED   /* as stored, as timm's and COCO's readers */
 } oct_orientation;
 
