@@ -51,11 +51,12 @@ format: ## the C sources, by .clang-format (version 14)
 	@tools/check_format.sh --fix
 
 check: ## rooms, text, format, headers and scripts, without building
-	@tools/check_rooms.py --selftest && tools/check_rooms.py
-	@tools/check_text.py --selftest && tools/check_text.py
-	@tools/check_format.sh
-	@tools/check_headers.sh $(or $(CC),cc) $(firstword $(shell command -v g++ clang++))
-	@if command -v shellcheck >/dev/null; then git ls-files '*.sh' .ci/run | xargs shellcheck; fi
+	@failed=0; \
+	for script in tools/check_rooms.py tools/check_text.py; do $$script --selftest && $$script || failed=1; done; \
+	tools/check_format.sh || failed=1; \
+	tools/check_headers.sh $(CC) $(firstword $(shell command -v g++ clang++)) || failed=1; \
+	if command -v shellcheck >/dev/null; then git ls-files '*.sh' .ci/run | xargs shellcheck || failed=1; fi; \
+	exit $$failed
 
 ci: ## all that continuous integration runs: two compilers, sanitizers, fuzzing, the tests
 	@.ci/run

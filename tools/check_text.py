@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 CODE = (".c", ".h", ".def", ".inc", ".cu", ".cuh")
-SOURCES = CODE + (".py", ".sh", ".cmake", ".md", ".map", ".in", ".yaml", ".yml", "CMakeLists.txt", "Makefile", ".ci/run")
+SOURCES = CODE + (".py", ".sh", ".cmake", ".map", ".in", ".yaml", ".yml", "CMakeLists.txt", "Makefile", ".ci/run")
 # Written by programs or meant to be strange, kept to the byte: checked for nothing but the machine's folders.
 DATA_FOLDERS = ("tests/fuzz/corpus/", "tests/golden/")
 DATA = (".json", ".jsonl", ".stdout", ".stderr", ".csv", ".svg", "classes.txt", "labels.txt")
