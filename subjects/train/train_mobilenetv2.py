@@ -4,6 +4,7 @@
     python train_mobilenetv2.py --draw subjects-draw --out DIR [--seconds 240] [--limit S] [--resume DIR] [--fakequant]
 """
 import argparse
+import copy
 import json
 import os
 import subprocess
@@ -14,7 +15,7 @@ import timm
 import torch
 import torch.nn.functional as F
 from PIL import Image
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 import common
 from common import say
@@ -73,7 +74,6 @@ def logits_of(model, pixels, device):
 @torch.no_grad()
 def folded(model):
     """Convolutions with their batch norms folded in, the norms left as identities (activations kept)."""
-    import copy
     model = copy.deepcopy(model).eval()
     last = None
     for module in model.modules():
@@ -155,6 +155,7 @@ def main():
     parser.add_argument("--draw", required=True)
     parser.add_argument("--out", required=True)
     parser.add_argument("--resume")
+    parser.add_argument("--measure", metavar="HUB", help="only measure a trained model")
     parser.add_argument("--seconds", type=float, default=240)
     parser.add_argument("--limit", type=float, default=1e9)
     parser.add_argument("--batch", type=int, default=512)
@@ -173,9 +174,12 @@ def main():
     make = lambda: timm.create_model("mobilenetv2_035", num_classes=len(names)).to(device, memory_format=torch.channels_last)
     model, averaged = make(), make()
     averaged.load_state_dict(model.state_dict())
-    train(args, model, averaged, device)
+    if args.measure:
+        averaged.load_state_dict(load_file(f"{args.measure}/model.safetensors"))
+    else:
+        train(args, model, averaged, device)
+        write_hub(averaged, names, f"{args.out}/hub")
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    write_hub(averaged, names, f"{args.out}/hub")
     pixels, labels = jpeg_set(args.draw, common.TEST_SEED, args.test, "/tmp/subjects-test-classify")
     logits = logits_of(averaged, pixels, device).cpu()
     right = logits.argmax(1) == labels

@@ -8,6 +8,7 @@ patch tokens that says for every patch which object lies there: it teaches the l
 """
 import argparse
 import contextlib
+import copy
 import ctypes
 import io
 import json
@@ -177,14 +178,18 @@ def coco_of(folder, logits, boxes, sizes):
     return run
 
 
-def ap_of_part(run, ids):
-    """AP over some of the pictures already evaluated."""
-    import copy
+def ap_of_part(run, chosen):
+    """AP over the pictures at places `chosen` (from 0) of an evaluation already made."""
+    part, params = copy.copy(run), copy.copy(run.params)
+    places = len(params.imgIds)
+    params.imgIds = [params.imgIds[i] for i in chosen]
+    rows = np.empty(len(run.evalImgs), object)  # categories x areas x pictures
+    rows[:] = run.evalImgs
+    part.evalImgs = rows.reshape(-1, places)[:, chosen].reshape(-1).tolist()
+    part.params = part._paramsEval = params
     with contextlib.redirect_stdout(io.StringIO()):
-        params = copy.copy(run.params)
-        params.imgIds = ids
-        run.accumulate(params)
-    precision = run.eval["precision"][:, :, :, 0, -1]
+        part.accumulate()
+    precision = part.eval["precision"][:, :, :, 0, -1]
     return float(precision[precision > -1].mean())
 
 
@@ -198,8 +203,8 @@ def fake_quantize(model, args, pixels, sizes, folder, device):
     tested = outputs_of(model, pixels, device)
     plain, rounded = coco_of(folder, *reference, sizes), coco_of(folder, *tested, sizes)
     whole = (float(plain.stats[0]), float(rounded.stats[0]))
-    parts = np.array_split(np.arange(1, len(pixels) + 1), 20)
-    change = np.array([ap_of_part(rounded, part.tolist()) - ap_of_part(plain, part.tolist()) for part in parts])
+    parts = np.array_split(np.arange(len(pixels)), 20)
+    change = np.array([ap_of_part(rounded, part) - ap_of_part(plain, part) for part in parts])
     half = 2.093 * change.std(ddof=1) / len(change) ** 0.5
     kl = F.kl_div(tested[0].log_softmax(-1), reference[0].log_softmax(-1), log_target=True, reduction="none").sum(-1).mean().item()
     say(f"fp8 by rounding, {len(layers)} linear layers: AP {whole[1]:.4f} against {whole[0]:.4f}; mean change over 20 parts {change.mean():+.4f} "
@@ -259,6 +264,7 @@ def main():
     parser.add_argument("--match", required=True)
     parser.add_argument("--out", required=True)
     parser.add_argument("--resume")
+    parser.add_argument("--measure", metavar="HUB", help="only measure a trained model")
     parser.add_argument("--seconds", type=float, default=900)
     parser.add_argument("--limit", type=float, default=1e9)
     parser.add_argument("--batch", type=int, default=512)
@@ -284,8 +290,11 @@ def main():
     averaged.load_state_dict(model.state_dict())
     head = torch.nn.Sequential(torch.nn.LayerNorm(192), torch.nn.Linear(192, len(names) + 1 + 4)).to(device)
     torch.backends.cudnn.allow_tf32 = False
-    finished = train(args, model, averaged, head, len(names), device)
-    write_hub(averaged, f"{args.out}/hub")
+    if args.measure:
+        averaged, finished = YolosForObjectDetection.from_pretrained(args.measure, dtype=torch.float32).to(device), True
+    else:
+        finished = train(args, model, averaged, head, len(names), device)
+        write_hub(averaged, f"{args.out}/hub")
     if not finished and args.test > 1000:
         args.test = 1000
     averaged.load_state_dict({k: v.half().float() for k, v in averaged.state_dict().items()})
