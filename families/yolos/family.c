@@ -106,8 +106,7 @@ static octet_status read_settings(const oct_document *config, yolos *settings) {
     int64_t rows = settings->height / settings->patch, columns = settings->width / settings->patch;
     int64_t counted = (int64_t)settings->height * settings->width / (settings->patch * settings->patch);
     if (rows == 0 || columns == 0 || (settings->mid_positions && counted != rows * columns)) {
-        const oct_node *node = oct_node_get(root, "image_size");
-        return oct_config_unsupported(config, node != NULL ? node : root,
+        return oct_config_unsupported(config, oct_node_get(root, "image_size"),
                                       "image_size: %d x %d does not give whole patches of %lld pixels",
                                       settings->height, settings->width, (long long)settings->patch);
     }

@@ -22,6 +22,7 @@ octet_status oct_config_unsupported(const oct_document *config, const oct_node *
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    if (node == NULL) return oct_fail(OCTET_UNSUPPORTED, "%s: %s", config->path, text);
     return oct_fail(OCTET_UNSUPPORTED, "%s:%d: %s", config->path, node->line, text);
 }
 

@@ -8,7 +8,8 @@
 
 /* Whether the string at `key` is one of `names` (NULL-ended). */
 bool oct_config_is_one_of(const oct_document *config, const char *key, const char *const *names);
-/* "FILE:LINE: " + format, status UNSUPPORTED: the checkpoint may be right, octet does not do this. */
+/* "FILE:LINE: " + format (node NULL: no line), status UNSUPPORTED: the checkpoint may be right, octet does not do this.
+ */
 octet_status oct_config_unsupported(const oct_document *config, const oct_node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Refuses a `key` that is there and neither null nor `only`. */

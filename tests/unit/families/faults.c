@@ -4,30 +4,6 @@
  * model. */
 #include "drawn.h"
 
-/* A YOLOS of 6 channels, 12 hidden, 2 layers, shrunk from the tiny one with positions between the layers. */
-static void draw_small(drawn_model *drawn) {
-    drawn_load(drawn, "yolos_tiny_96x128_mid", false);
-    drawn_config(drawn, "\"hidden_size\": 192", "\"hidden_size\": 6");
-    drawn_config(drawn, "\"intermediate_size\": 768", "\"intermediate_size\": 12");
-    drawn_config(drawn, "\"num_hidden_layers\": 12", "\"num_hidden_layers\": 2");
-    size_t kept = 0;
-    for (size_t i = 0; i < drawn->count; i++) {
-        drawn_tensor tensor = drawn->tensors[i];
-        int layer = 0;
-        if (sscanf(tensor.name, "vit.encoder.layer.%d.", &layer) == 1 && layer > 1) continue;
-        for (int d = 0; d < tensor.rank; d++) {
-            if (tensor.shape[d] == 192) tensor.shape[d] = 6;
-            if (tensor.shape[d] == 768) tensor.shape[d] = 12;
-            if (tensor.shape[d] == 11) tensor.shape[d] = 1;
-        }
-        tensor.data = oct_alloc((size_t)drawn_elements(&tensor) * sizeof(float));
-        assert_non_null(tensor.data);
-        draw_tensor(tensor.name, tensor.rank, tensor.shape, tensor.data);
-        drawn->tensors[kept++] = tensor;
-    }
-    drawn->count = kept;
-}
-
 static void try_faults(const char *directory, uint64_t step, bool forever) {
     int64_t held = oct_alloc_live();
     uint64_t n = 1;
@@ -53,7 +29,7 @@ static void try_faults(const char *directory, uint64_t step, bool forever) {
 static void test_small_detector(void **state) {
     (void)state;
     drawn_model drawn;
-    draw_small(&drawn);
+    drawn_load_small(&drawn);
     char *directory = support_temporary_directory();
     drawn_write(&drawn, directory);
     drawn_free(&drawn);
@@ -83,7 +59,7 @@ static void test_classifiers(void **state) {
 static void test_evaluation(void **state) {
     (void)state;
     drawn_model drawn;
-    draw_small(&drawn);
+    drawn_load_small(&drawn);
     char *directory = support_temporary_directory();
     drawn_write(&drawn, directory);
     drawn_free(&drawn);

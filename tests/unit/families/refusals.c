@@ -297,12 +297,80 @@ static void test_moved_mid_positions(void **state) {
     end(&fixture);
 }
 
+/* Every value of a config in turn replaced by each of these: some still build, the others say why; none reads a field
+ * as what it is not, and nothing is held after. */
+static const char *const replacements[] = {"null",  "true", "-1",    "0",  "1",  "3",      "9007199254740993",
+                                           "1e300", "0.5",  "\"x\"", "[]", "{}", "[7, 7]", "{\"a\": [1]}"};
+
+static size_t replace_each(oct_node *node, const oct_document *document, const oct_node *const *with, size_t count,
+                           const char *directory) {
+    size_t built = 0;
+    for (size_t i = 0; (node->kind == OCT_NODE_LIST || node->kind == OCT_NODE_MAP) && i < node->count; i++) {
+        oct_node *right = node->items[i];
+        built += replace_each(right, document, with, count, directory);
+        for (size_t k = 0; k < count; k++) {
+            oct_text text = {0};
+            node->items[i] = (oct_node *)with[k];
+            drawn_print(document->root, &text);
+            support_write_file(support_join(directory, "config.json"), text.data, text.length);
+            oct_text_free(&text);
+            int64_t held = oct_alloc_live();
+            oct_graph graph = {0};
+            octet_status status = build_directory(directory, 32, 32, &graph);
+            if (status == OCTET_OK) {
+                oct_graph_free(&graph);
+                built++;
+            } else {
+                assert_true(oct_error_fact()[0] != '\0' && status != OCTET_INTERNAL);
+            }
+            assert_int_equal(oct_alloc_live(), held);
+        }
+        node->items[i] = right;
+    }
+    return built;
+}
+
+static void test_replaced_values(void **state) {
+    (void)state;
+    enum { COUNT = sizeof replacements / sizeof replacements[0] };
+    oct_document documents[COUNT];
+    const oct_node *with[COUNT];
+    for (size_t i = 0; i < COUNT; i++) {
+        char text[64]; /* a document is a list or a map, so each stands in a list */
+        (void)snprintf(text, sizeof text, "[%s]", replacements[i]);
+        ASSERT_OK(oct_document_parse_json(&documents[i], "replacement", text, strlen(text)));
+        with[i] = documents[i].root->items[0];
+    }
+    for (int model = 0; model < 2; model++) {
+        drawn_model drawn;
+        if (model == 0) {
+            drawn_load_small(&drawn);
+        } else {
+            drawn_load(&drawn, MOBILENET, true);
+        }
+        char *directory = support_temporary_directory();
+        drawn_write(&drawn, directory);
+        oct_document document;
+        ASSERT_OK(oct_document_parse_json(&document, "config", drawn.config.data, drawn.config.length));
+        drawn_free(&drawn);
+        size_t built = replace_each(document.root, &document, with, COUNT, directory);
+        print_message("%zu built all the same\n", built);
+        assert_true(built > 0);
+        oct_document_free(&document);
+        support_remove_tree(directory);
+        free(directory);
+    }
+    for (size_t i = 0; i < COUNT; i++) oct_document_free(&documents[i]);
+    assert_int_equal(oct_alloc_live(), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prefixes),      cmocka_unit_test(test_missing_and_extra),
-        cmocka_unit_test(test_head_mismatch), cmocka_unit_test(test_top_level_classes_count),
-        cmocka_unit_test(test_values),        cmocka_unit_test(test_configurations),
-        cmocka_unit_test(test_accepted),      cmocka_unit_test(test_moved_mid_positions),
+        cmocka_unit_test(test_prefixes),        cmocka_unit_test(test_missing_and_extra),
+        cmocka_unit_test(test_head_mismatch),   cmocka_unit_test(test_top_level_classes_count),
+        cmocka_unit_test(test_values),          cmocka_unit_test(test_configurations),
+        cmocka_unit_test(test_accepted),        cmocka_unit_test(test_moved_mid_positions),
+        cmocka_unit_test(test_replaced_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
