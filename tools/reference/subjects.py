@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image
 
 import classifiers
-from common import ROOT, arguments, save, sha, torch1, write_jsonl
+from common import ROOT, arguments, save, sha, torch1, versions, write_json, write_jsonl
 from detector import Detector
 
 COUNT = 16
@@ -76,6 +76,8 @@ def main():
     for name, job in (("classify", classify), ("detect", detect)):
         if a.only in (None, name):
             job(a, a.subjects)
+    weights = {n: sha((a.subjects / n / "model.safetensors").read_bytes()) for n in ("mobilenetv2_035", "yolos")}
+    write_json(a.out / "subjects.json", {"versions": versions("torch", "timm", "transformers", "pillow"), "weights": weights})
 
 
 if __name__ == "__main__":
