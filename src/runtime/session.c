@@ -29,7 +29,7 @@ octet_status oct_session_prepare(octet_session *session, int height, int width) 
     return OCTET_OK;
 }
 
-static octet_status make_pool(octet_session *session, const octet_session_options *options) {
+static octet_status check_options(const octet_session_options *options) {
     if (options->struct_size != sizeof *options) {
         return oct_fail(OCTET_INVALID_ARGUMENT, "octet_session_options.struct_size: expected %zu, found %zu",
                         sizeof *options, options->struct_size);
@@ -37,6 +37,13 @@ static octet_status make_pool(octet_session *session, const octet_session_option
     if (options->threads > THREADS_LIMIT) {
         return oct_fail(OCTET_INVALID_ARGUMENT, "threads: expected 0 to %d, found %u", THREADS_LIMIT, options->threads);
     }
+    if (options->orientation != OCTET_UPRIGHT && options->orientation != OCTET_STORED) {
+        return oct_fail(OCTET_INVALID_ARGUMENT, "orientation: unknown %d", (int)options->orientation);
+    }
+    return OCTET_OK;
+}
+
+static octet_status make_pool(octet_session *session, const octet_session_options *options) {
     if (options->parallel_for != NULL) {
         return oct_pool_new_custom(&session->pool, options->threads, options->parallel_for, options->parallel_for_user);
     }
@@ -49,6 +56,7 @@ octet_status octet_session_new(octet_model *model, const octet_session_options *
     if (model == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "model: expected an open model, found NULL");
     octet_session_options defaults = OCTET_SESSION_OPTIONS_DEFAULT;
     if (options == NULL) options = &defaults;
+    OCT_TRY(check_options(options));
     octet_session *made = oct_calloc(1, sizeof *made);
     if (made == NULL) return oct_fail_memory();
     made->model = oct_model_retain(model);
