@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A case laid out in memory. Between and around the tensors, and behind the scratch, lies a guard pattern; the output
+ * and the scratch begin as NaN. After a run every byte outside the output must be what it was, padding lanes of the
+ * output zero. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/random.h"
+#include "opcheck/opcheck.h"
+
+#define GUARD 256
+#define GUARD_BYTE 0xa5
+
+static float draw_number(uint64_t *random, fill f) {
+    const float plain = oct_random_signed(random);
+    const uint64_t die = oct_random_below(random, 8);
+    switch (f) {
+    case FILL_ZERO:
+        return die < 4 ? 0.0f : (die < 6 ? -0.0f : plain);
+    case FILL_SUBNORMAL:
+        return die < 6 ? plain * 0x1p-130f : plain;
+    case FILL_LARGE:
+        return die < 4 ? plain * 0x1p60f : plain;
+    case FILL_TIES:
+        return (float)((int)oct_random_below(random, 17) - 8) * 0.5f;
+    case FILL_NAN:
+        return oct_random_below(random, 64) == 0 ? NAN : plain;
+    case FILL_INFINITY:
+        return oct_random_below(random, 64) == 0 ? (die < 4 ? INFINITY : -INFINITY) : plain;
+    default:
+        return plain;
+    }
+}
+
+/* Constants are finite (the graph checks it), variances positive. */
+static float *draw_array(bed *b, int input, int64_t count) {
+    float *data = oct_alloc((size_t)count * sizeof *data);
+    if (data == NULL) return NULL;
+    fill f = b->c->fill;
+    if (b->c->constant[input] && (f == FILL_NAN || f == FILL_INFINITY)) f = FILL_RANDOM;
+    for (int64_t i = 0; i < count; i++) {
+        data[i] = draw_number(&b->random, f);
+        if (b->c->op == OCT_OP_BATCH_NORM && input == 4) data[i] = fabsf(data[i]) + 0.01f;
+    }
+    return data;
+}
+
+static int64_t rows_of(const oct_shape *shape) {
+    return oct_shape_count(shape) / shape->dims[shape->rank - 1];
+}
+
+static uint64_t tensor_bytes(const oct_plan_tensor *t) {
+    return ((uint64_t)(rows_of(&t->shape) * t->form.channel_stride) * sizeof(float) + 63) / 64 * 64;
+}
+
+/* The next tensor, behind a guard. */
+static oct_plan_tensor place(bed *b, const oct_shape *shape, int padding) {
+    oct_plan_tensor t = {.name = "tensor", .shape = *shape};
+    t.form = (oct_form){.format = OCT_FORMAT_FP32, .scale = 1.0f, .scales = OCT_NONE};
+    t.form.channel_stride = (int32_t)shape->dims[shape->rank - 1] + padding;
+    t.offset = b->arena_size + GUARD;
+    t.size = tensor_bytes(&t);
+    b->arena_size = t.offset + t.size;
+    return t;
+}
+
+static void spread(uint8_t *arena, const oct_plan_tensor *t, const float *data) {
+    float *to = (float *)(void *)(arena + t->offset);
+    const int64_t channels = t->shape.dims[t->shape.rank - 1];
+    for (int64_t r = 0; r < rows_of(&t->shape); r++) {
+        memset(to + r * t->form.channel_stride, 0, (size_t)t->form.channel_stride * sizeof *to);
+        memcpy(to + r * t->form.channel_stride, data + r * channels, (size_t)channels * sizeof *to);
+    }
+}
+
+static void lay_out(bed *b, const oct_shape *out) {
+    const opcase *c = b->c;
+    for (int i = 0; i < c->count; i++) {
+        b->step.inputs[i].index = i;
+        b->step.inputs[i].kind = c->constant[i] ? OCT_OPERAND_CONSTANT : OCT_OPERAND_TENSOR;
+        b->tensors[i] = place(b, &c->shapes[i], c->padding[i]);
+    }
+    b->tensors[OCT_NODE_INPUTS] = place(b, out, c->out_padding);
+    if (c->in_place >= 0) b->tensors[OCT_NODE_INPUTS].offset = b->tensors[c->in_place].offset;
+    b->arena_size += GUARD;
+    b->step.op = c->op;
+    b->step.name = "case";
+    b->step.attributes = c->attributes;
+    b->step.input_count = c->count;
+    b->step.output = OCT_NODE_INPUTS;
+    b->plan = (oct_plan){.backend = "cpu",
+                         .batch = out->dims[0],
+                         .tensors = b->tensors,
+                         .tensor_count = OCT_NODE_INPUTS + 1,
+                         .steps = &b->step,
+                         .step_count = 1,
+                         .arena_size = b->arena_size};
+}
+
+bool bed_make(bed *b, const opcase *c, bool reference) {
+    memset(b, 0, sizeof *b);
+    b->c = c;
+    b->random = c->seed;
+    oct_shape out;
+    if (!case_shape(c, &out)) return false;
+    lay_out(b, &out);
+    b->weights = (oct_weights){.items = b->constants, .count = OCT_NODE_INPUTS, .references = 1};
+    b->arena = oct_alloc(b->arena_size);
+    b->pristine = oct_alloc(b->arena_size);
+    b->reference = (oct_array){out, oct_alloc((size_t)oct_shape_count(&out) * sizeof(float))};
+    b->terms = (oct_array){out, oct_alloc((size_t)oct_shape_count(&out) * sizeof(float))};
+    if (b->arena == NULL || b->pristine == NULL || b->reference.data == NULL || b->terms.data == NULL) abort();
+    memset(b->pristine, GUARD_BYTE, b->arena_size);
+    if (c->in_place < 0)
+        memset(b->pristine + b->tensors[OCT_NODE_INPUTS].offset, 0xff, b->tensors[OCT_NODE_INPUTS].size);
+    for (int i = 0; i < c->count; i++) {
+        b->arrays[i] = (oct_array){c->shapes[i], draw_array(b, i, oct_shape_count(&c->shapes[i]))};
+        if (b->arrays[i].data == NULL) abort();
+        b->constants[i] = (oct_constant){"constant", c->shapes[i], b->arrays[i].data};
+        spread(b->pristine, &b->tensors[i], b->arrays[i].data);
+    }
+    if (reference) reference_make(b);
+    b->has_reference = reference;
+    return true;
+}
+
+void bed_free(bed *b) {
+    for (int i = 0; i < b->c->count; i++) oct_free(b->arrays[i].data);
+    oct_free(b->arena);
+    oct_free(b->pristine);
+    oct_free(b->reference.data);
+    oct_free(b->terms.data);
+}
+
+/* Nothing but the output's lanes may differ from before; its padding is zero. */
+static const char *check_guards(const bed *b) {
+    const oct_plan_tensor *out = &b->tensors[OCT_NODE_INPUTS];
+    const int64_t channels = out->shape.dims[out->shape.rank - 1], stride = out->form.channel_stride;
+    const int64_t rows = rows_of(&out->shape);
+    const uint64_t end = out->offset + (uint64_t)(rows * stride) * sizeof(float);
+    if (memcmp(b->arena, b->pristine, out->offset) != 0) return "wrote before its output, or over an input";
+    if (memcmp(b->arena + end, b->pristine + end, b->arena_size - end) != 0) return "wrote behind its output";
+    const float *data = (const float *)(const void *)(b->arena + out->offset);
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = channels; i < stride; i++)
+            if (data[r * stride + i] != 0.0f) return "padding lanes are not zero";
+    return NULL;
+}
+
+/* The step made ready: packed weights and scratch. */
+typedef struct ready {
+    void *packed;
+    uint8_t *scratch;
+    size_t scratch_size;
+} ready;
+
+static const char *make_ready(bed *b, const oct_kernel *kernel, oct_pool *pool, ready *r) {
+    const oct_backend *backend = oct_cpu_backend();
+    oct_tactic_choice choice;
+    memset(r, 0, sizeof *r);
+    if (backend->choose(&b->plan, &b->weights, 0, "", kernel->name, &choice, NULL) != OCTET_OK) return oct_error_fact();
+    b->step.tactic = choice.tactic;
+    const uint64_t threads = pool != NULL ? oct_pool_threads(pool) : 1;
+    r->scratch_size = (choice.scratch + 63) / 64 * 64 + (choice.worker + 63) / 64 * 64 * threads;
+    r->packed = oct_calloc(1, choice.packed);
+    r->scratch = oct_alloc(r->scratch_size + GUARD);
+    if (r->packed == NULL || r->scratch == NULL) abort();
+    memset(r->scratch, 0xff, r->scratch_size);
+    memset(r->scratch + r->scratch_size, GUARD_BYTE, GUARD);
+    if (backend->pack(&b->plan, &b->weights, 0, r->packed, pool) != OCTET_OK) return oct_error_fact();
+    return NULL;
+}
+
+const char *bed_run(bed *b, const oct_kernel *kernel, oct_pool *pool, float *out) {
+    ready r;
+    const char *error = make_ready(b, kernel, pool, &r);
+    if (error == NULL) {
+        memcpy(b->arena, b->pristine, b->arena_size);
+        oct_cpu_backend()->run(&b->plan, 0, r.packed, b->arena, r.scratch, pool);
+        error = check_guards(b);
+        for (size_t i = 0; i < GUARD && error == NULL; i++)
+            if (r.scratch[r.scratch_size + i] != GUARD_BYTE) error = "wrote behind its scratch";
+        const oct_plan_tensor *t = &b->tensors[OCT_NODE_INPUTS];
+        const float *data = (const float *)(const void *)(b->arena + t->offset);
+        const int64_t channels = t->shape.dims[t->shape.rank - 1];
+        for (int64_t row = 0; row < rows_of(&t->shape); row++)
+            memcpy(out + row * channels, data + row * t->form.channel_stride, (size_t)channels * sizeof *out);
+    }
+    oct_free(r.packed);
+    oct_free(r.scratch);
+    return error;
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int rising(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bed_time(bed *b, const oct_kernel *kernel, oct_pool *pool) {
+    enum { MOST = 101 };
+    double samples[MOST];
+    ready r;
+    if (make_ready(b, kernel, pool, &r) != NULL) return NAN;
+    memcpy(b->arena, b->pristine, b->arena_size);
+    int count = 0;
+    const double begin = now();
+    while (count < MOST && (count < 3 || now() - begin < 0.2)) {
+        const double start = now();
+        oct_cpu_backend()->run(&b->plan, 0, r.packed, b->arena, r.scratch, pool);
+        samples[count++] = now() - start;
+    }
+    oct_free(r.packed);
+    oct_free(r.scratch);
+    qsort(samples, (size_t)count, sizeof *samples, rising);
+    return samples[count / 2];
+}
