@@ -8,12 +8,13 @@
  *     c ? 0 : y       _mm256_andnot_ps(_mm256_cmp_ps(x, limit, _CMP_LT_OQ), y)
  *     the bits of a float, shifted left by 23: _mm256_slli_epi32
  *
- * NaN gives NaN; infinities give the limit. Measured against double, and held by tests/unit/graph/math.c:
+ * NaN gives NaN; infinities give the limit. Measured over every float against double, and held by
+ * tests/unit/graph/math.c:
  *
- *     oct_exp      [-87.3, 88.37626]   at most 1.15 ulp; 0 below, 2^127.5 above
- *     oct_exp2     [-126, 127.5]       at most 0.95 ulp; 0 below
- *     oct_sigmoid  all                 at most 2.74 ulp where the result is above 2^-125
- *     oct_gelu     [-10, 10]           at most 9.2e-8 max(1, |x|), the erf form; below -6 at most 1e-11 */
+ *     oct_exp      [-87.3, 88.37626]   at most 1.18 ulp; 0 below, 2^127.5 above
+ *     oct_exp2     [-126, 127.5]       at most 0.96 ulp; 0 below
+ *     oct_sigmoid  all                 at most 2.82 ulp where the result is above 2^-125
+ *     oct_gelu     [-10, 10]           at most 9.4e-8 max(1, |x|), the erf form; below -6 at most 1e-11 */
 #ifndef OCT_GRAPH_MATH_H
 #define OCT_GRAPH_MATH_H
 
