@@ -13,7 +13,7 @@
 
 typedef struct build_options {
     common_options common;
-    const char *output, *recipe, *batch, *size, *classes;
+    const char *output, *recipe, *batch, *size, *classes, *timing_cache;
     int64_t effort;
 } build_options;
 
@@ -83,6 +83,8 @@ static int run_build(int count, char **words) {
          0, 0},
         {OPTION_INT, "--effort", "1|2|3", "1 static choice of kernels (default), 2 timed, 3 searched", &options.effort,
          1, 3},
+        {OPTION_TEXT, "--timing-cache", "FILE",
+         "keep the times of efforts 2 and 3: the same file gives the same bundle", &options.timing_cache, 0, 0},
         {OPTION_TEXT, "--classes", "FILE", "class names, one a line", &options.classes, 0, 0},
         {OPTION_END, NULL, NULL, NULL, NULL, 0, 0},
     };
@@ -97,6 +99,8 @@ static int run_build(int count, char **words) {
         return usage_error(&verb_build, "--size: expected HEIGHTxWIDTH, up to %d by commas, found \"%s\"", SIZES,
                            options.size);
     }
+    if (options.timing_cache != NULL && options.effort == 1)
+        return usage_error(&verb_build, "--timing-cache goes with --effort 2 or 3");
     octet_lab_build_options lab = {.struct_size = sizeof lab,
                                    .recipe = options.recipe,
                                    .batches = batches,
@@ -105,7 +109,8 @@ static int run_build(int count, char **words) {
                                    .size_count = (size_t)size_count,
                                    .effort = (uint32_t)options.effort,
                                    .threads = (uint32_t)options.common.threads,
-                                   .classes_file = options.classes};
+                                   .classes_file = options.classes,
+                                   .timing_cache = options.timing_cache};
     return build(words[0], &options, &lab);
 }
 

@@ -58,6 +58,17 @@ static bool knows(oct_op op, const char *tactic) {
     return oct_kernel_find(op, tactic) != NULL;
 }
 
+static const char *tactic_at(oct_op op, size_t index) {
+    for (size_t i = 0; i < oct_kernel_count; i++)
+        if (oct_kernels[i].op == op && index-- == 0) return oct_kernels[i].name;
+    return NULL;
+}
+
+static bool plainer(oct_op op, const char *tactic, const char *other) {
+    const oct_kernel *a = oct_kernel_find(op, tactic), *b = oct_kernel_find(op, other);
+    return a != NULL && b != NULL && a->isa < b->isa;
+}
+
 /* Every tensor of the step is float32: the formats of all rows so far. */
 static bool formats_fit(const oct_site *site) {
     const oct_plan_step *step = site->step;
@@ -126,6 +137,6 @@ static void run(const oct_plan *plan, size_t index, const void *packed, void *ar
 }
 
 const oct_backend *oct_cpu_backend(void) {
-    static const oct_backend backend = {.name = "cpu", .knows = knows, .choose = choose, .pack = pack, .run = run};
+    static const oct_backend backend = {.name = "cpu", .knows = knows, .tactic = tactic_at, .plainer = plainer, .choose = choose, .pack = pack, .run = run};
     return &backend;
 }

@@ -19,6 +19,8 @@ octet_status oct_isa_limit(const char *forced, oct_isa *isa);
 
 /* The kernels by op and instruction set, as a Markdown table. */
 void oct_cpu_support(oct_text *text);
+/* One line that differs wherever times cannot be compared: processor, cores, instruction set, list of kernels. */
+void oct_cpu_timing_key(oct_text *text);
 /* {"cpu", "cores", "present", "kernels"}: JSON object text. */
 void oct_cpu_machine(oct_text *text);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/threads.h"
 #include "cpu/kernel.h"
 #include "graph/ops.h"
@@ -58,4 +59,14 @@ void oct_cpu_machine(oct_text *text) {
     }
     oct_text_printf(text, "], \"kernels\": \"%s\"}",
                     oct_isa_limit(NULL, &limit) == OCTET_OK ? oct_isa_name(limit) : "none");
+}
+
+void oct_cpu_timing_key(oct_text *text) {
+    char name[256];
+    oct_isa limit = OCT_ISA_C;
+    uint64_t kernels = 0;
+    cpu_name(name, sizeof name);
+    for (size_t i = 0; i < oct_kernel_count; i++) kernels = kernels * 31 + oct_fnv1a_text(oct_kernels[i].name);
+    const char *isa = oct_isa_limit(NULL, &limit) == OCTET_OK ? oct_isa_name(limit) : "none";
+    oct_text_printf(text, "%s, %u cores, %s, kernels %016llx", name, oct_cores(), isa, (unsigned long long)kernels);
 }

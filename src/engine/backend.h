@@ -20,6 +20,10 @@ struct oct_backend {
     const char *name;
     /* Whether a tactic of this name exists for `op` (on some machine, not perhaps on this one). */
     bool (*knows)(oct_op op, const char *tactic);
+    /* The tactics for `op`, in the order of preference; NULL past the last. Static names. */
+    const char *(*tactic)(oct_op op, size_t index);
+    /* Whether `tactic` is of a plainer instruction set (or unit) than `other`; both known for `op`. */
+    bool (*plainer)(oct_op op, const char *tactic, const char *other);
     /* Fills *choice for a step of `plan` (index). `isa`: as oct_plan_options.force_isa. `force`: take this tactic or
      * say why it cannot (UNSUPPORTED). `reasons` (may be NULL) gets a line a candidate. No tactic at all is UNSUPPORTED
      * with the step's name. Looks at shapes and forms only, so released weights do not matter. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans as text. */
+#include <string.h>
+
 #include "engine/internal.h"
 #include "graph/ops.h"
 
@@ -42,6 +44,9 @@ octet_status oct_plan_tactics(const oct_plan *plan, const oct_weights *weights, 
         oct_tactic_choice choice;
         oct_text_printf(text, "%zu %s\n", i, plan->steps[i].name);
         OCT_TRY(backend->choose(plan, weights, i, NULL, NULL, &choice, text));
+        if (strcmp(choice.tactic, plan->steps[i].tactic) != 0)
+            oct_text_printf(text, "    the plan says %s, chosen by the clock or for another machine\n",
+                            plan->steps[i].tactic);
     }
     return text->failed ? oct_fail_memory() : OCTET_OK;
 }

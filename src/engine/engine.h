@@ -11,7 +11,6 @@ typedef struct oct_backend oct_backend; /* engine/backend.h */
 
 typedef struct oct_plan_options {
     int64_t batch;         /* >= 1 */
-    int effort;            /* 1 static rule, 2 times candidates, 3 searches widely */
     const char *force_isa; /* "c", "avx2", "avx512" or NULL: the OCTET_CPU environment variable, else the best found */
 } oct_plan_options;
 

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "cpu/cpu.h"
 #include "engine/plan_file.h"
+#include "engine/tune.h"
 #include "octet/lab.h"
 #include "runtime/model_file.h"
 
@@ -25,6 +26,8 @@ typedef struct building {
     octet_model *model; /* open on the checkpoint */
     oct_weights *weights;
     size_t weights_capacity;
+    oct_pool *pool;         /* efforts 2 and 3 */
+    oct_timing_cache cache; /* likewise */
     built_plan plans[PLANS];
     size_t plan_count;
 } building;
@@ -82,7 +85,7 @@ static octet_status make_plans(building *b, oct_graph *graph, const oct_weights 
     for (size_t i = 0; i < b->options->batch_count; i++) {
         if (b->plan_count == PLANS) return oct_fail(OCTET_LIMIT, "bundle: more than %d engines", PLANS);
         built_plan *made = &b->plans[b->plan_count];
-        oct_plan_options options = {.batch = b->options->batches[i], .effort = (int)b->options->effort};
+        oct_plan_options options = {.batch = b->options->batches[i]};
         snprintf(made->name, sizeof made->name, "cpu-fp32-b%" PRId64 "-%dx%d", options.batch, height, width);
         for (size_t j = 0; j < b->plan_count; j++) {
             if (strcmp(b->plans[j].name, made->name) == 0)
@@ -90,6 +93,8 @@ static octet_status make_plans(building *b, oct_graph *graph, const oct_weights 
         }
         OCT_TRY(oct_plan_make(&made->plan, graph, weights, oct_cpu_backend(), &options));
         b->plan_count++;
+        if (b->options->effort > 1)
+            OCT_TRY(oct_plan_tune(made->plan, weights, oct_cpu_backend(), b->pool, (int)b->options->effort, &b->cache));
     }
     return OCTET_OK;
 }
@@ -187,6 +192,9 @@ static octet_status check_options(const octet_lab_build_options *options) {
         return oct_fail(OCTET_UNSUPPORTED, "recipe: expected fp32, found \"%s\"",
                         options->recipe != NULL ? options->recipe : "");
     }
+    if (options->effort < 1 || options->effort > 3) {
+        return oct_fail(OCTET_INVALID_ARGUMENT, "effort: expected 1 to 3, found %u", options->effort);
+    }
     if (options->batch_count == 0) return oct_fail(OCTET_INVALID_ARGUMENT, "batches: expected at least one");
     for (size_t i = 0; i < options->batch_count; i++) {
         if (options->batches[i] < 1 || options->batches[i] > 1024) {
@@ -194,6 +202,16 @@ static octet_status check_options(const octet_lab_build_options *options) {
         }
     }
     return OCTET_OK;
+}
+
+static octet_status start_tuning(building *b) {
+    oct_text device = {0};
+    OCT_TRY(oct_pool_new(&b->pool, b->options->threads));
+    oct_cpu_timing_key(&device);
+    octet_status status =
+        device.failed ? oct_fail_memory() : oct_timing_cache_open(&b->cache, device.data, b->options->timing_cache);
+    oct_text_free(&device);
+    return status;
 }
 
 static octet_status build_all(building *b, const char *output, char identity[OCT_SHA256_HEX]) {
@@ -208,10 +226,14 @@ static octet_status build_all(building *b, const char *output, char identity[OCT
         return oct_hint("--size %dx%d (the checkpoint's own), or several: --size 512x864,512x683", model->height,
                         model->width);
     }
+    if (options->effort > 1) OCT_TRY(start_tuning(b));
     if (options->size_count == 0) OCT_TRY(build_size(b, model->height, model->width));
     for (size_t i = 0; i < options->size_count; i++)
         OCT_TRY(build_size(b, options->sizes[2 * i], options->sizes[2 * i + 1]));
-    return write_bundle(b, output, identity);
+    OCT_TRY(write_bundle(b, output, identity));
+    return options->timing_cache != NULL && options->effort > 1
+               ? oct_timing_cache_write(&b->cache, options->timing_cache)
+               : OCTET_OK;
 }
 
 /* A single stated size replaces the model's own; several are engines to choose from by the picture. */
@@ -240,6 +262,8 @@ octet_status octet_lab_build(const char *place, const octet_lab_build_options *o
     if (status == OCTET_OK) status = build_all(b, output, identity);
     for (size_t i = 0; i < b->plan_count; i++) oct_plan_free(b->plans[i].plan);
     oct_weights_release(b->weights);
+    oct_timing_cache_close(&b->cache);
+    oct_pool_free(b->pool);
     octet_model_close(&b->model);
     oct_free(b);
     return status;

@@ -59,7 +59,7 @@ static octet_status compile(octet_model *model, oct_graph *graph, oct_pool *pool
                             oct_weights **weights) {
     double start = oct_watch_now();
     oct_plan *plan = NULL;
-    oct_plan_options options = {.batch = model->batch, .effort = 1};
+    oct_plan_options options = {.batch = model->batch};
     octet_status status = oct_weights_from_graph(weights, graph);
     if (status == OCTET_OK) status = oct_plan_make(&plan, graph, *weights, oct_cpu_backend(), &options);
     oct_graph_free(graph);
