@@ -35,6 +35,7 @@ typedef struct octet_lab_build_options {
     uint32_t effort;      /* 1 static rule, 2 times candidates, 3 searches widely */
     uint32_t threads;
     const char *classes_file; /* as octet_open_options */
+    const char *timing_cache; /* efforts 2 and 3: times read from and kept in this file; NULL: not kept */
     const char *command;      /* kept in the bundle's provenance; may be NULL */
 } octet_lab_build_options;
 /* From a checkpoint to a bundle at `output`, whole or not at all. identity: 64 digits and a zero. Takes no lock on
@@ -87,6 +88,45 @@ OCTET_API octet_status octet_lab_time_engine(octet_session *session, size_t coun
 OCTET_API octet_status octet_lab_output_checksum(octet_session *session, uint64_t *checksum);
 /* The CPU's name, instruction sets and kernels' table in use, as JSON object text; the caller's to octet_free. */
 OCTET_API octet_status octet_lab_machine(char **json);
+
+/* ---- pulling: a repository's files from the Hugging Face hub into the local cache ---- */
+typedef enum octet_lab_pull_state {
+    OCTET_LAB_PULL_ASKING,   /* for the listing (file ""), or for a file's size and hash */
+    OCTET_LAB_PULL_FETCHING, /* bytes come */
+    OCTET_LAB_PULL_WAITING,  /* for another process that fetches this file, or before trying again: `note` */
+    OCTET_LAB_PULL_RETRYING, /* once after each failure, `note`, that trying again may help */
+    OCTET_LAB_PULL_FETCHED,  /* last word on a file: whole, and what the hub says it is */
+    OCTET_LAB_PULL_CACHED    /* last word on a file: it was there already */
+} octet_lab_pull_state;
+
+typedef struct octet_lab_pull_event {
+    size_t struct_size;
+    octet_lab_pull_state state;
+    const char *file;            /* its name in the repository; this and the other texts live during the call */
+    uint64_t size, done;         /* bytes of the file; `done` counts what an earlier pull left */
+    const char *sha256;          /* FETCHED, CACHED: 64 digits */
+    size_t index, count;         /* of this file among those wanted */
+    uint64_t all_size, all_done; /* bytes of all files; all_size 0: unknown */
+    const char *note;
+} octet_lab_pull_event;
+/* Called from within octet_lab_pull: often, about once a second while nothing comes. Nonzero cancels. */
+typedef int (*octet_lab_pull_progress)(void *user, const octet_lab_pull_event *event);
+
+typedef struct octet_lab_pull_options {
+    size_t struct_size;
+    const char *id;      /* ORG/NAME[@REVISION]: branch, tag or commit; none: main */
+    int dataset;         /* nonzero: a data set's repository */
+    const char *include; /* shell pattern over names; NULL: of a model what octet reads, of a data set all files */
+    uint32_t timeout;    /* seconds without a byte; 0: 30 */
+} octet_lab_pull_options;
+#define OCTET_LAB_PULL_OPTIONS_DEFAULT                                                                                 \
+    { sizeof(octet_lab_pull_options), NULL, 0, NULL, 0 }
+/* HF_ENDPOINT, HF_TOKEN or the token file, HF_HUB_CACHE and HF_HOME hold as for huggingface_hub, which finds what was
+ * pulled. *directory is the snapshot, the caller's to octet_free. CANCELLED or killed at any time, the next pull goes
+ * on from there. VERIFICATION: a file is not what the hub says it is. UNSUPPORTED: libcurl is not installed; it is
+ * loaded here, not at start. Thread-safe; pulls of several processes share the work. `progress` may be NULL. */
+OCTET_API octet_status octet_lab_pull(const octet_lab_pull_options *options, octet_lab_pull_progress progress,
+                                      void *user, char **directory);
 
 #ifdef __cplusplus
 }
