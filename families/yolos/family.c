@@ -243,6 +243,7 @@ static octet_status build(oct_checkpoint *checkpoint, const oct_model *model, in
 const oct_family oct_family_yolos = {
     .name = "yolos",
     .layout = "transformers",
+    .processor = "Yolos",
     .claims = claims,
     .architectures = architectures,
     .describe = describe,

@@ -25,6 +25,8 @@ typedef struct oct_family {
     const char *name;
     /* "timm" or "transformers": how the checkpoint is laid out, so how preprocessing is read */
     const char *layout;
+    /* transformers: the image processor's class is this + "ImageProcessor" ("Detr"); timm: NULL */
+    const char *processor;
     /* the checkpoint's architecture (timm) or model_type (transformers) is this family's, whatever its other fields */
     bool (*claims)(const oct_document *config);
     /* Names it supports, NULL-ended, for errors: "architecture X is not supported; supported: ..." */

@@ -37,10 +37,8 @@ typedef struct oct_preprocess {
 /* From timm's config.json (its pretrained_cfg) and from a preprocessor_config.json. Every key that would change pixels
  * is either followed or refused with its line; unknown image_processor_type or crop_mode is refused by name. */
 octet_status oct_preprocess_from_timm(oct_preprocess *preprocess, const oct_document *config);
-octet_status oct_preprocess_from_transformers(oct_preprocess *preprocess, const oct_document *config);
-/* The same for the processor class STEM + ImageProcessor (or its older and newer names): the family says whose it is.
- */
-octet_status oct_preprocess_from_processor(oct_preprocess *preprocess, const oct_document *config, const char *stem);
+/* `stem`: the image processor's class is STEM + "ImageProcessor", or its older and newer names; the family says it. */
+octet_status oct_preprocess_from_transformers(oct_preprocess *preprocess, const oct_document *config, const char *stem);
 /* One line for people ("shortest side to 256 bilinear, centre crop 224 x 224, mean ... std ..."). */
 void oct_preprocess_describe(const oct_preprocess *preprocess, oct_text *text);
 

@@ -197,7 +197,8 @@ static octet_status read_resample(const oct_document *document, const oct_node *
     return OCTET_OK;
 }
 
-octet_status oct_preprocess_from_processor(oct_preprocess *preprocess, const oct_document *config, const char *stem) {
+octet_status oct_preprocess_from_transformers(oct_preprocess *preprocess, const oct_document *config,
+                                              const char *stem) {
     const oct_node *map = config->root;
     *preprocess = imagenet;
     preprocess->crop_pct = 1.0;
@@ -217,8 +218,4 @@ octet_status oct_preprocess_from_processor(oct_preprocess *preprocess, const oct
     OCT_TRY(read_channels(config, map, "image_mean", preprocess->mean));
     OCT_TRY(read_channels(config, map, "image_std", preprocess->std));
     return preprocess->normalize ? check_std(config, map, "image_std", preprocess) : OCTET_OK;
-}
-
-octet_status oct_preprocess_from_transformers(oct_preprocess *preprocess, const oct_document *config) {
-    return oct_preprocess_from_processor(preprocess, config, "Yolos");
 }

@@ -94,7 +94,7 @@ static octet_status read_preprocess(octet_model *model) {
                             "%s: no preprocessor_config.json, which says how pictures are resized and scaled",
                             oct_checkpoint_directory(model->checkpoint));
         }
-        return oct_preprocess_from_transformers(&model->preprocess, own);
+        return oct_preprocess_from_transformers(&model->preprocess, own, model->family->processor);
     }
     return oct_preprocess_from_timm(&model->preprocess, oct_checkpoint_config(model->checkpoint));
 }

@@ -11,7 +11,7 @@ static octet_status from_text(oct_preprocess *preprocess, bool timm, const char 
     octet_status status = oct_document_parse_json(&document, "config.json", text, strlen(text));
     if (status != OCTET_OK) fail_msg("%s", oct_error_text());
     status = timm ? oct_preprocess_from_timm(preprocess, &document)
-                  : oct_preprocess_from_transformers(preprocess, &document);
+                  : oct_preprocess_from_transformers(preprocess, &document, "Yolos");
     oct_document_free(&document);
     return status;
 }
