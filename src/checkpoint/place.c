@@ -40,7 +40,7 @@ static bool is_commit(const char *text) {
 /* ---- ids ---- */
 
 /* [ORG/]NAME, each of letters, digits, "_", "-", ".", without "--" and "..", as the hub's own client checks. */
-static bool is_hub_id(const char *text, size_t length) {
+bool oct_place_is_hub_id(const char *text, size_t length) {
     size_t slashes = 0, part = 0;
     if (length == 0 || length > 192) return false;
     for (size_t i = 0; i < length; i++) {
@@ -58,11 +58,10 @@ static bool is_hub_id(const char *text, size_t length) {
     return true;
 }
 
-/* "models--ORG--NAME" */
-static char *cache_folder(const char *id) {
+char *oct_place_cache_folder(const char *kind, const char *id) {
     const char *slash = strchr(id, '/');
-    if (slash == NULL) return oct_sprintf("models--%s", id);
-    return oct_sprintf("models--%.*s--%s", (int)(slash - id), id, slash + 1);
+    if (slash == NULL) return oct_sprintf("%s--%s", kind, id);
+    return oct_sprintf("%s--%.*s--%s", kind, (int)(slash - id), id, slash + 1);
 }
 
 /* Fills id and revision of a directory that lies at .../models--ORG--NAME/snapshots/COMMIT. */
@@ -106,22 +105,37 @@ static char *under(const char *root, const char *rest) {
                         : oct_sprintf("%s%s%s", root, slash, rest);
 }
 
-static octet_status cache_directory(char **directory) {
-    static const struct {
-        const char *variable, *rest;
-    } roots[] = {{"HF_HUB_CACHE", ""},
-                 {"HUGGINGFACE_HUB_CACHE", ""},
-                 {"HF_HOME", "hub"},
-                 {"XDG_CACHE_HOME", "huggingface/hub"},
-                 {"HOME", ".cache/huggingface/hub"}};
-    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
+typedef struct cache_root {
+    const char *variable, *rest;
+} cache_root;
+
+/* The directory of the first variable that is set. */
+static octet_status first_set(const cache_root *roots, size_t count, const char *hint, char **directory) {
+    for (size_t i = 0; i < count; i++) {
         const char *root = environment(roots[i].variable);
         if (root == NULL) continue;
         *directory = under(root, roots[i].rest);
         return *directory != NULL ? OCTET_OK : oct_fail_memory();
     }
     oct_fail(OCTET_NOT_FOUND, "cannot tell where the Hugging Face cache is: HOME is not set");
-    return oct_hint("set HF_HUB_CACHE");
+    return oct_hint("set %s", hint);
+}
+
+octet_status oct_place_cache_directory(char **directory) {
+    static const cache_root roots[] = {{"HF_HUB_CACHE", ""},
+                                       {"HUGGINGFACE_HUB_CACHE", ""},
+                                       {"HF_HOME", "hub"},
+                                       {"XDG_CACHE_HOME", "huggingface/hub"},
+                                       {"HOME", ".cache/huggingface/hub"}};
+    return first_set(roots, sizeof roots / sizeof *roots, "HF_HUB_CACHE", directory);
+}
+
+octet_status oct_place_token_file(char **path) {
+    static const cache_root roots[] = {{"HF_TOKEN_PATH", ""},
+                                       {"HF_HOME", "token"},
+                                       {"XDG_CACHE_HOME", "huggingface/token"},
+                                       {"HOME", ".cache/huggingface/token"}};
+    return first_set(roots, sizeof roots / sizeof *roots, "HF_HOME", path);
 }
 
 /* Adds the hint to the failure just reported. */
@@ -214,9 +228,9 @@ static octet_status find_snapshot(oct_place *place, const char *repository, cons
 
 static octet_status find_id(oct_place *place, const char *id, const char *revision) {
     char *cache = NULL, *folder = NULL, *repository = NULL;
-    OCT_TRY(cache_directory(&cache));
+    OCT_TRY(oct_place_cache_directory(&cache));
     octet_status status;
-    folder = cache_folder(id);
+    folder = oct_place_cache_folder("models", id);
     repository = folder != NULL ? oct_path_join(cache, folder) : NULL;
     if (repository == NULL) {
         status = oct_fail_memory();
@@ -243,7 +257,7 @@ octet_status oct_place_find(oct_place *place, const char *text) {
     }
     const char *at = strchr(text, '@');
     size_t length = at != NULL ? (size_t)(at - text) : strlen(text);
-    if (!is_hub_id(text, length)) return oct_fail(OCTET_NOT_FOUND, "%s: no such directory", text);
+    if (!oct_place_is_hub_id(text, length)) return oct_fail(OCTET_NOT_FOUND, "%s: no such directory", text);
     if (at != NULL && at[1] == '\0') return oct_fail(OCTET_INVALID_ARGUMENT, "%s: the revision after @ is empty", text);
     char *id = oct_strndup(text, length);
     if (id == NULL) return oct_fail_memory();
