@@ -64,8 +64,8 @@ int bench_all(const options *o) {
         fprintf(stderr, "opcheck: %s\n", oct_error_text());
         return 1;
     }
-    printf("one thread; floor: %.1f GFLOP/s (%s), %.1f GB/s\n", floor_flops(o->isa) * 1e-9, oct_isa_name(o->isa),
-           floor_bytes() * 1e-9);
+    printf("one thread, the shortest of up to 101 runs; floor: %.1f GFLOP/s (%s), %.1f GB/s\n",
+           floor_flops(o->isa) * 1e-9, oct_isa_name(o->isa), floor_bytes() * 1e-9);
     printf("%-28s %10s %10s %8s %8s %9s %6s  %s\n", "kernel", "plain us", "chosen us", "ratio", "GFLOP/s", "floor us",
            "share", "case");
     total sum = {0};
