@@ -6,9 +6,9 @@
 #include "base/alloc.h"
 #include "opcheck/opcheck.h"
 
-/* Shapes of no model in particular, where none is named: MobileNetV2-like and transformer-like. */
-static size_t standard_cases(opcase **cases) {
-    uint64_t random = 1;
+/* Where no model is named: a drawn case an op. */
+static size_t standard_cases(uint64_t seed, opcase **cases) {
+    uint64_t random = seed;
     size_t count = 0;
     *cases = oct_calloc(OCT_OP_COUNT, sizeof **cases);
     for (int op = 0; *cases != NULL && op < OCT_OP_COUNT; op++) case_draw((oct_op)op, &random, &(*cases)[count++]);
@@ -38,8 +38,10 @@ static void bench_case(const options *o, const opcase *c, total *sum) {
         const double fast = bed_time(&b, chosen, NULL);
         const double slow = plain == chosen ? fast : bed_time(&b, plain, NULL);
         const double flops = (double)oct_op_rows[c->op].flops(&c->attributes, c->shapes, c->count, &b.reference.shape);
-        double bytes = 4.0 * (double)oct_shape_count(&b.reference.shape);
-        for (int i = 0; i < c->count; i++) bytes += 4.0 * (double)oct_shape_count(&c->shapes[i]);
+        const double written = 4.0 * (double)oct_shape_count(&b.reference.shape);
+        double bytes = c->op == OCT_OP_SLICE ? 2 * written : written;
+        for (int i = 0; i < c->count && c->op != OCT_OP_SLICE; i++)
+            bytes += 4.0 * (double)oct_shape_count(&c->shapes[i]);
         const double by_flops = flops / floor_flops(chosen->isa), by_bytes = bytes / floor_bytes();
         const double least = by_flops > by_bytes ? by_flops : by_bytes;
         oct_text text = {0};
@@ -59,7 +61,7 @@ int bench_all(const options *o) {
     opcase *cases = NULL;
     size_t count = 0;
     if (o->shapes == NULL) {
-        count = standard_cases(&cases);
+        count = standard_cases(o->seed, &cases);
     } else if (model_cases(o->shapes, &cases, &count) != OCTET_OK) {
         fprintf(stderr, "opcheck: %s\n", oct_error_text());
         return 1;

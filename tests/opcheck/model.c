@@ -131,6 +131,7 @@ static octet_status cases_of_graph(const oct_graph *graph, opcase **cases, size_
     *cases = oct_calloc(graph->node_count, sizeof **cases);
     if (*cases == NULL) return oct_fail_memory();
     for (size_t i = 0; i < graph->node_count; i++) {
+        if (graph->nodes[i].op == OCT_OP_RESHAPE) continue; /* a view in a plan */
         const opcase c = from_node(graph, &graph->nodes[i], i + 1);
         size_t j = 0;
         while (j < *count && !same_case(&(*cases)[j], &c)) j++;

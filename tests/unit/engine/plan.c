@@ -202,7 +202,7 @@ static void crooked_offset(oct_plan *p) {
 /* Two tensors at one place of their own, behind all others. */
 static void move_together(oct_plan *p, int32_t a, int32_t b) {
     p->tensors[a].offset = p->tensors[b].offset = p->arena_size;
-    p->arena_size += p->tensors[a].size + p->tensors[b].size;
+    p->arena_size += p->tensors[a].size > p->tensors[b].size ? p->tensors[a].size : p->tensors[b].size;
 }
 static void over_live(oct_plan *p) {
     move_together(p, p->steps[0].output, p->steps[1].output);
