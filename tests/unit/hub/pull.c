@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pulls that go well: the cache's layout, what is asked of whom, what is wanted; and stopping, in order and not. */
+/* Pulls that go well: the cache's layout, what is asked of whom, what is wanted; and stopping, in order and not.
+ * Also the server that tests/cli/pull.sh asks. */
 #include "unit/hub/hub.h"
 
 #include <sys/file.h>
@@ -256,8 +257,22 @@ static void test_wrong_incomplete(void **state) {
     scene_close(now);
 }
 
+/* test_hub_pull --serve [well|stall|wrong|gone]: the server alone, until it is killed; its address is printed. For
+ * tests of the command. */
+static int serve(const char *how) {
+    scene *now = scene_open();
+    support_remove_tree(now->cache);
+    if (strcmp(how, "stall") == 0) server_fault(now->hub, FAULT_STALL, "GET", "/cdn/", 1, 1000000);
+    if (strcmp(how, "wrong") == 0) server_fault(now->hub, FAULT_WRONG, "GET", "/cdn/", -1, 1234567);
+    if (strcmp(how, "gone") == 0) server_fault(now->hub, FAULT_STATUS, "GET", "/api/", -1, 404);
+    puts(server_endpoint(now->hub));
+    fflush(stdout);
+    pause();
+    return 0;
+}
+
 int main(int count, char **words) {
-    (void)count, (void)words;
+    if (count >= 2 && strcmp(words[1], "--serve") == 0) return serve(count > 2 ? words[2] : "well");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layout),
         cmocka_unit_test(test_complete),
