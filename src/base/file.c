@@ -374,17 +374,29 @@ static bool sync_descriptor(int descriptor) {
     return result == 0 || errno == EINVAL || errno == ENOTSUP || errno == EROFS;
 }
 
-static octet_status sync_directory(const oct_writer *writer) {
+/* *descriptor is -1 where the directory may be written but not read: then it cannot be synced. Before the rename, so
+ * that what can fail for want of memory fails while the old file stands. */
+static octet_status open_directory(const oct_writer *writer, int *descriptor) {
     size_t length = directory_length(writer->target);
     char *directory = length == 0 ? oct_strdup(".") : oct_strndup(writer->target, length);
     if (directory == NULL) return oct_fail_memory();
-    int descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     oct_free(directory);
-    if (descriptor < 0)
-        return errno == EACCES ? OCTET_OK : oct_fail_errno(writer->path, "could not sync its directory");
-    bool synced = sync_descriptor(descriptor);
-    octet_status status = synced ? OCTET_OK : oct_fail_errno(writer->path, "is written, could not sync its directory");
-    (void)close(descriptor);
+    return *descriptor >= 0 || errno == EACCES ? OCTET_OK
+                                               : oct_fail_errno(writer->path, "could not open its directory");
+}
+
+/* The temporary file becomes the target, for good. */
+static octet_status rename_into_place(const oct_writer *writer) {
+    int directory = -1;
+    OCT_TRY(open_directory(writer, &directory));
+    octet_status status = OCTET_OK;
+    if (must_fail() || rename(writer->temporary, writer->target) != 0) {
+        status = oct_fail_errno(writer->path, "could not rename into place");
+    } else if (directory >= 0 && !sync_descriptor(directory)) {
+        status = oct_fail_errno(writer->path, "is written, could not sync its directory");
+    }
+    if (directory >= 0) (void)close(directory);
     return status;
 }
 
@@ -396,13 +408,8 @@ octet_status oct_writer_commit(oct_writer *writer) {
     writer->descriptor = -1;
     if (close(descriptor) != 0 && status == OCTET_OK) status = oct_fail_errno(writer->path, "could not close");
     if (writer->temporary != NULL) {
-        if (status == OCTET_OK && (must_fail() || rename(writer->temporary, writer->target) != 0))
-            status = oct_fail_errno(writer->path, "could not rename into place");
-        if (status == OCTET_OK) {
-            status = sync_directory(writer);
-        } else {
-            (void)unlink(writer->temporary);
-        }
+        if (status == OCTET_OK) status = rename_into_place(writer);
+        if (status != OCTET_OK) (void)unlink(writer->temporary); /* gone already if it was renamed */
     }
     free_writer(writer);
     return status;
