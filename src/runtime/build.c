@@ -13,6 +13,7 @@
 #include "engine/tune.h"
 #include "octet/lab.h"
 #include "runtime/model_file.h"
+#include "runtime/options.h"
 
 #define PLANS 256
 
@@ -184,10 +185,6 @@ static octet_status write_bundle(const building *b, const char *path, char ident
 /* ---- the whole */
 
 static octet_status check_options(const octet_lab_build_options *options) {
-    if (options->struct_size != sizeof *options) {
-        return oct_fail(OCTET_INVALID_ARGUMENT, "octet_lab_build_options.struct_size: expected %zu, found %zu",
-                        sizeof *options, options->struct_size);
-    }
     if (options->recipe == NULL || strcmp(options->recipe, "fp32") != 0) {
         return oct_fail(OCTET_UNSUPPORTED, "recipe: expected fp32, found \"%s\"",
                         options->recipe != NULL ? options->recipe : "");
@@ -195,7 +192,8 @@ static octet_status check_options(const octet_lab_build_options *options) {
     if (options->effort < 1 || options->effort > 3) {
         return oct_fail(OCTET_INVALID_ARGUMENT, "effort: expected 1 to 3, found %u", options->effort);
     }
-    if (options->batch_count == 0) return oct_fail(OCTET_INVALID_ARGUMENT, "batches: expected at least one");
+    if (options->batch_count == 0 || options->batches == NULL)
+        return oct_fail(OCTET_INVALID_ARGUMENT, "batches: expected at least one");
     for (size_t i = 0; i < options->batch_count; i++) {
         if (options->batches[i] < 1 || options->batches[i] > 1024) {
             return oct_fail(OCTET_INVALID_ARGUMENT, "batch: expected 1 to 1024, found %" PRId64, options->batches[i]);
@@ -254,11 +252,18 @@ static octet_status open_for(const char *place, const octet_lab_build_options *o
 
 octet_status octet_lab_build(const char *place, const octet_lab_build_options *options, const char *output,
                              char identity[65]) {
-    OCT_TRY(check_options(options));
+    octet_lab_build_options own = {0};
+    if (place == NULL || options == NULL || output == NULL || identity == NULL) {
+        return oct_fail(OCTET_INVALID_ARGUMENT,
+                        "build: expected a place, options, an output and room for the identity, found NULL");
+    }
+    identity[0] = '\0';
+    OCT_TRY(oct_options_take(&own, sizeof own, options, "octet_lab_build_options"));
+    OCT_TRY(check_options(&own));
     building *b = oct_calloc(1, sizeof *b);
     if (b == NULL) return oct_fail_memory();
-    b->options = options;
-    octet_status status = open_for(place, options, &b->model);
+    b->options = &own;
+    octet_status status = open_for(place, &own, &b->model);
     if (status == OCTET_OK) status = build_all(b, output, identity);
     for (size_t i = 0; i < b->plan_count; i++) oct_plan_free(b->plans[i].plan);
     oct_weights_release(b->weights);
@@ -274,6 +279,8 @@ octet_status octet_lab_build(const char *place, const octet_lab_build_options *o
 octet_status octet_lab_compat(const char *path, int *opens, char **text) {
     oct_text out = {0};
     octet_model *model = NULL;
+    if (opens == NULL || text == NULL)
+        return oct_fail(OCTET_INVALID_ARGUMENT, "compat: expected two addresses, found NULL");
     *text = NULL;
     octet_status status = octet_model_open(path, NULL, &model);
     *opens = status == OCTET_OK;

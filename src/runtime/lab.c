@@ -13,6 +13,7 @@
 #include "graph/manifest.h"
 #include "graph/ops.h"
 #include "runtime/model_file.h"
+#include "runtime/options.h"
 #include "runtime/session.h"
 #include "runtime/watch.h"
 
@@ -130,13 +131,15 @@ static octet_status describe_engine(octet_model *model, octet_lab_view view, oct
 octet_status octet_lab_describe(octet_model *model, octet_lab_view view, char **text) {
     oct_text out = {0};
     octet_status status = OCTET_OK;
+    if (model == NULL || text == NULL)
+        return oct_fail(OCTET_INVALID_ARGUMENT, "describe: expected a model and an address, found NULL");
     *text = NULL;
     switch (view) {
     case OCTET_LAB_SUMMARY:
-        summary(model, &out);
+        status = summary(model, &out);
         break;
     case OCTET_LAB_SHAPES:
-        shapes(model, &out);
+        status = shapes(model, &out);
         break;
     case OCTET_LAB_GRAPH:
     case OCTET_LAB_DOT:
@@ -159,27 +162,25 @@ octet_status octet_lab_describe(octet_model *model, octet_lab_view view, char **
 
 octet_status octet_lab_get_figures(octet_model *model, octet_lab_figures *figures) {
     oct_engine *engine;
-    if (figures->struct_size != sizeof *figures) {
-        return oct_fail(OCTET_INVALID_ARGUMENT, "octet_lab_figures.struct_size: expected %zu, found %zu",
-                        sizeof *figures, figures->struct_size);
-    }
+    if (model == NULL || figures == NULL)
+        return oct_fail(OCTET_INVALID_ARGUMENT, "figures: expected a model and room for them, found NULL");
     OCT_TRY(oct_model_engine(model, model->height, model->width, NULL, &engine, NULL));
     const oct_plan *plan = oct_engine_plan(engine);
-    *figures = (octet_lab_figures){.struct_size = sizeof *figures,
-                                   .parameters = model->parameters,
-                                   .weight_bytes = model->parameters * sizeof(float),
-                                   .packed_bytes = oct_engine_packed_bytes(engine),
-                                   .arena_bytes = plan->arena_size,
-                                   .steps = plan->step_count};
-    for (size_t i = 0; i < plan->step_count; i++) figures->flops += plan->steps[i].flops;
+    octet_lab_figures own = {.parameters = model->parameters,
+                             .weight_bytes = model->parameters * sizeof(float),
+                             .packed_bytes = oct_engine_packed_bytes(engine),
+                             .arena_bytes = plan->arena_size,
+                             .steps = plan->step_count};
+    for (size_t i = 0; i < plan->step_count; i++) own.flops += plan->steps[i].flops;
     oct_engine_release(engine);
-    return OCTET_OK;
+    return oct_options_give(figures, &own, sizeof own, "octet_lab_figures");
 }
 
 /* ---- what is supported */
 
 octet_status octet_lab_support(char **text) {
     oct_text out = {0};
+    if (text == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "support: expected an address, found NULL");
     *text = NULL;
     oct_text_puts(&out, "| family | layout | architectures |\n|---|---|---|\n");
     for (const oct_family_entry *entry = oct_family_list; entry->family != NULL; entry++) {
@@ -196,6 +197,7 @@ octet_status octet_lab_support(char **text) {
 
 octet_status octet_lab_machine(char **json) {
     oct_text out = {0};
+    if (json == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "machine: expected an address, found NULL");
     *json = NULL;
     oct_cpu_machine(&out);
     return give_text(&out, json);
@@ -223,6 +225,8 @@ static octet_status fill_random(octet_session *session) {
 }
 
 octet_status octet_lab_time_engine(octet_session *session, size_t count, double *seconds) {
+    if (session == NULL || (seconds == NULL && count > 0))
+        return oct_fail(OCTET_INVALID_ARGUMENT, "time: expected a session and room for the times, found NULL");
     if (session->context == NULL) OCT_TRY(fill_random(session));
     oct_context_set_tap(session->context, NULL, NULL);
     for (size_t i = 0; i < count; i++) {
@@ -234,6 +238,8 @@ octet_status octet_lab_time_engine(octet_session *session, size_t count, double 
 }
 
 octet_status octet_lab_output_checksum(octet_session *session, uint64_t *checksum) {
+    if (session == NULL || checksum == NULL)
+        return oct_fail(OCTET_INVALID_ARGUMENT, "output checksum: expected a session and room for it, found NULL");
     if (session->context == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "output checksum: nothing was run yet");
     const oct_plan *plan = oct_engine_plan(session->engine);
     uint64_t sums[OCT_NODE_INPUTS] = {0};

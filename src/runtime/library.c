@@ -34,7 +34,7 @@ void octet_free(void *memory) {
 }
 
 void octet_set_allocator(const octet_allocator *allocator) {
-    if (allocator == NULL) {
+    if (allocator == NULL || allocator->allocate == NULL || allocator->release == NULL) {
         oct_allocator_set(NULL);
         return;
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "runtime/options.h"
 
 /* Pictures an engine takes at once; a bound on memory, not a tuned figure. */
 #define BATCH_LIMIT 1024
@@ -118,10 +119,6 @@ octet_status oct_model_engine(octet_model *model, int height, int width, oct_poo
 /* ---- opening */
 
 static octet_status check_options(const octet_open_options *options) {
-    if (options->struct_size != sizeof *options) {
-        return oct_fail(OCTET_INVALID_ARGUMENT, "octet_open_options.struct_size: expected %zu, found %zu",
-                        sizeof *options, options->struct_size);
-    }
     if (options->device != NULL && strcmp(options->device, "cpu") != 0) {
         return oct_fail(OCTET_NO_DEVICE, "device: expected cpu, found \"%s\"", options->device);
     }
@@ -149,16 +146,16 @@ octet_status octet_model_open(const char *place, const octet_open_options *optio
     if (model == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "model: expected an address, found NULL");
     *model = NULL;
     if (place == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "place: expected a path or hub id, found NULL");
-    octet_open_options defaults = OCTET_OPEN_OPTIONS_DEFAULT;
-    if (options == NULL) options = &defaults;
-    OCT_TRY(check_options(options));
+    octet_open_options own = OCTET_OPEN_OPTIONS_DEFAULT;
+    if (options != NULL) OCT_TRY(oct_options_take(&own, sizeof own, options, "octet_open_options"));
+    OCT_TRY(check_options(&own));
     octet_model *opened = oct_calloc(1, sizeof *opened);
     if (opened == NULL) return oct_fail_memory();
     atomic_init(&opened->references, 1);
     pthread_mutex_init(&opened->lock, NULL);
-    octet_status status = oct_bundle_is(place) ? oct_model_open_bundle(opened, place, options)
-                                               : oct_model_open_checkpoint(opened, place, options);
-    if (status == OCTET_OK) status = prepare(opened, options->threads);
+    octet_status status = oct_bundle_is(place) ? oct_model_open_bundle(opened, place, &own)
+                                               : oct_model_open_checkpoint(opened, place, &own);
+    if (status == OCTET_OK) status = prepare(opened, own.threads);
     if (status != OCTET_OK) {
         oct_model_release(opened);
         return status;
@@ -199,8 +196,8 @@ int64_t octet_model_batch(const octet_model *model) {
 }
 
 void octet_model_input_size(const octet_model *model, int32_t *height, int32_t *width) {
-    *height = model->height;
-    *width = model->width;
+    if (height != NULL) *height = model->height;
+    if (width != NULL) *width = model->width;
 }
 
 size_t octet_model_class_count(const octet_model *model) {

@@ -42,18 +42,18 @@ octet_task octet_result_task(const octet_result *result) {
 }
 
 void octet_result_picture_size(const octet_result *result, int32_t *width, int32_t *height) {
-    *width = result->width;
-    *height = result->height;
+    if (width != NULL) *width = result->width;
+    if (height != NULL) *height = result->height;
 }
 
 const float *octet_result_logits(const octet_result *result, size_t *rows, size_t *columns) {
-    *rows = result->rows;
-    *columns = result->columns;
+    if (rows != NULL) *rows = result->rows;
+    if (columns != NULL) *columns = result->columns;
     return result->logits;
 }
 
 const float *octet_result_boxes(const octet_result *result, size_t *rows) {
-    *rows = result->boxes != NULL ? result->rows : 0;
+    if (rows != NULL) *rows = result->boxes != NULL ? result->rows : 0;
     return result->boxes;
 }
 
@@ -163,6 +163,10 @@ static octet_status draw_detections(const octet_result *result, float threshold,
 octet_status octet_draw(const octet_result *result, const char *path, octet_orientation orientation, float threshold,
                         const char *output) {
     oct_image image = {0};
+    if (result == NULL || path == NULL || output == NULL)
+        return oct_fail(OCTET_INVALID_ARGUMENT, "draw: expected a result and two paths, found NULL");
+    if (orientation != OCTET_UPRIGHT && orientation != OCTET_STORED)
+        return oct_fail(OCTET_INVALID_ARGUMENT, "orientation: unknown %d", (int)orientation);
     OCT_TRY(
         oct_image_read(&image, path, orientation == OCTET_STORED ? OCT_ORIENTATION_STORED : OCT_ORIENTATION_UPRIGHT));
     octet_status status = result->task == OCTET_CLASSIFICATION ? draw_classes(result, &image)

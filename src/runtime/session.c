@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "runtime/options.h"
 #include "runtime/watch.h"
 
 #define THREADS_LIMIT 1024
@@ -30,10 +31,6 @@ octet_status oct_session_prepare(octet_session *session, int height, int width) 
 }
 
 static octet_status check_options(const octet_session_options *options) {
-    if (options->struct_size != sizeof *options) {
-        return oct_fail(OCTET_INVALID_ARGUMENT, "octet_session_options.struct_size: expected %zu, found %zu",
-                        sizeof *options, options->struct_size);
-    }
     if (options->threads > THREADS_LIMIT) {
         return oct_fail(OCTET_INVALID_ARGUMENT, "threads: expected 0 to %d, found %u", THREADS_LIMIT, options->threads);
     }
@@ -54,14 +51,14 @@ octet_status octet_session_new(octet_model *model, const octet_session_options *
     if (session == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "session: expected an address, found NULL");
     *session = NULL;
     if (model == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "model: expected an open model, found NULL");
-    octet_session_options defaults = OCTET_SESSION_OPTIONS_DEFAULT;
-    if (options == NULL) options = &defaults;
-    OCT_TRY(check_options(options));
+    octet_session_options own = OCTET_SESSION_OPTIONS_DEFAULT;
+    if (options != NULL) OCT_TRY(oct_options_take(&own, sizeof own, options, "octet_session_options"));
+    OCT_TRY(check_options(&own));
     octet_session *made = oct_calloc(1, sizeof *made);
     if (made == NULL) return oct_fail_memory();
     made->model = oct_model_retain(model);
-    made->orientation = options->orientation == OCTET_STORED ? OCT_ORIENTATION_STORED : OCT_ORIENTATION_UPRIGHT;
-    octet_status status = make_pool(made, options);
+    made->orientation = own.orientation == OCTET_STORED ? OCT_ORIENTATION_STORED : OCT_ORIENTATION_UPRIGHT;
+    octet_status status = make_pool(made, &own);
     if (status == OCTET_OK && !model->follows_picture) status = oct_session_prepare(made, model->height, model->width);
     if (status != OCTET_OK) {
         octet_session_free(&made);
@@ -274,10 +271,6 @@ static octet_status add_input(group *pictures, const octet_picture *picture) {
 }
 
 static octet_status add_picture(group *pictures, const octet_picture *picture) {
-    if (picture->struct_size != sizeof *picture) {
-        return oct_fail(OCTET_INVALID_ARGUMENT, "octet_picture.struct_size: expected %zu, found %zu", sizeof *picture,
-                        picture->struct_size);
-    }
     switch (picture->kind) {
     case OCTET_PICTURE_FILE:
     case OCTET_PICTURE_MEMORY:
@@ -290,6 +283,19 @@ static octet_status add_picture(group *pictures, const octet_picture *picture) {
     return oct_fail(OCTET_INVALID_ARGUMENT, "picture: unknown kind %d", (int)picture->kind);
 }
 
+/* Picture `index` of a caller's array, whose elements are as large as its header said: struct_size of the first. */
+static octet_status read_picture(const octet_picture *pictures, size_t index, octet_picture *own) {
+    size_t stride = pictures->struct_size, size;
+    const unsigned char *given = (const unsigned char *)pictures + index * stride;
+    memcpy(&size, given, sizeof size);
+    *own = (octet_picture)OCTET_PICTURE_DEFAULT;
+    if (size != stride) {
+        return oct_fail(OCTET_INVALID_ARGUMENT, "octet_picture.struct_size: expected %zu as the first's, found %zu",
+                        stride, size);
+    }
+    return oct_options_take(own, sizeof *own, given, "octet_picture");
+}
+
 octet_status octet_session_run(octet_session *session, const octet_picture *pictures, size_t count,
                                octet_result **results) {
     if (session == NULL || pictures == NULL || results == NULL || count == 0) {
@@ -300,9 +306,10 @@ octet_status octet_session_run(octet_session *session, const octet_picture *pict
     gathering.picture_sizes = oct_calloc((size_t)session->model->batch, 2 * sizeof(int32_t));
     octet_status status = gathering.picture_sizes == NULL ? oct_fail_memory() : OCTET_OK;
     for (size_t i = 0; i < count && status == OCTET_OK; i++) {
-        status = add_picture(&gathering, &pictures[i]);
-        if (status != OCTET_OK && count > 1 && pictures[i].kind != OCTET_PICTURE_FILE)
-            oct_error_prefix("picture %zu", i);
+        octet_picture picture;
+        status = read_picture(pictures, i, &picture);
+        if (status == OCTET_OK) status = add_picture(&gathering, &picture);
+        if (status != OCTET_OK && count > 1 && picture.kind != OCTET_PICTURE_FILE) oct_error_prefix("picture %zu", i);
     }
     if (status == OCTET_OK) status = run_group(&gathering);
     oct_free(gathering.picture_sizes);
