@@ -69,7 +69,7 @@ static void test_id2label_refused(void **state) {
     expect_refused("\"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": 7}", "expected a string");
     expect_refused("\"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": null}", "expected a string");
     expect_refused("\"id2label\": [\"a\", \"b\", \"c\"]", "id2label: expected a map");
-    expect_refused("\"id2label\": {}", "id2label");
+    expect_refused("\"id2label\": {}", "no classes");
     expect_refused("\"id2label\": \"a\"", "id2label");
 }
 
