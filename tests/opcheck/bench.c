@@ -35,8 +35,8 @@ static void bench_case(const options *o, const opcase *c, total *sum) {
     if (!bed_make(&b, c, false)) return;
     const oct_kernel *chosen = pick(o, &b, false), *plain = pick(o, &b, true);
     if (chosen != NULL && plain != NULL) {
-        const double fast = bed_time(&b, chosen, NULL);
-        const double slow = plain == chosen ? fast : bed_time(&b, plain, NULL);
+        const double fast = bed_time(&b, chosen, 10);
+        const double slow = plain == chosen ? fast : bed_time(&b, plain, 2);
         const double flops = (double)oct_op_rows[c->op].flops(&c->attributes, c->shapes, c->count, &b.reference.shape);
         const double written = 4.0 * (double)oct_shape_count(&b.reference.shape);
         double bytes = c->op == OCT_OP_SLICE ? 2 * written : written;
@@ -66,7 +66,7 @@ int bench_all(const options *o) {
         fprintf(stderr, "opcheck: %s\n", oct_error_text());
         return 1;
     }
-    printf("one thread, the shortest of up to 101 runs; floor: %.1f GFLOP/s (%s), %.1f GB/s\n",
+    printf("one thread, its own CPU time, the shortest of up to 101 runs; floor: %.1f GFLOP/s (%s), %.1f GB/s\n",
            floor_flops(o->isa) * 1e-9, oct_isa_name(o->isa), floor_bytes() * 1e-9);
     printf("%-28s %10s %10s %8s %8s %9s %6s  %s\n", "kernel", "plain us", "chosen us", "ratio", "GFLOP/s", "floor us",
            "share", "case");

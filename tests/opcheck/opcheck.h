@@ -74,8 +74,8 @@ bool bed_make(bed *b, const opcase *c, bool reference);
 void bed_free(bed *b);
 /* Runs the step once; `out` (dense) gets the result. An error text, or NULL. */
 const char *bed_run(bed *b, const oct_kernel *kernel, oct_pool *pool, float *out);
-/* Seconds of the shortest of up to 101 runs. */
-double bed_time(bed *b, const oct_kernel *kernel, oct_pool *pool);
+/* Seconds of this thread's time, the shortest of `runs` to 101 runs. */
+double bed_time(bed *b, const oct_kernel *kernel, int runs);
 /* reference.c: reference and terms of the arrays. */
 void reference_make(bed *b);
 /* An error text, or NULL: `out` against the reference. */
