@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "hub/hub.h"
 #include "octet/lab.h"
+#include "runtime/options.h"
 
 typedef struct listener {
     octet_lab_pull_progress progress;
@@ -49,14 +50,16 @@ octet_status octet_lab_pull(const octet_lab_pull_options *options, octet_lab_pul
                             char **directory) {
     if (directory == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "octet_lab_pull: no place for the directory");
     *directory = NULL;
-    if (options == NULL || options->struct_size < sizeof *options || options->id == NULL)
-        return oct_fail(OCTET_INVALID_ARGUMENT, "octet_lab_pull: expected options with an id");
+    octet_lab_pull_options own = OCTET_LAB_PULL_OPTIONS_DEFAULT;
+    if (options != NULL) OCT_TRY(oct_options_take(&own, sizeof own, options, "octet_lab_pull_options"));
+    if (own.id == NULL)
+        return oct_fail(OCTET_INVALID_ARGUMENT, "octet_lab_pull: expected options that name a repository");
     listener to = {.progress = progress, .user = user};
     const oct_hub_options hub = {
-        .place = options->id,
-        .dataset = options->dataset != 0,
-        .include = options->include,
-        .timeout = options->timeout,
+        .place = own.id,
+        .dataset = own.dataset != 0,
+        .include = own.include,
+        .timeout = own.timeout,
         .progress = progress != NULL ? tell : NULL,
         .user = &to,
     };
