@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void *oct_alloc(size_t size);                     /* 64-byte aligned, contents undefined */
-void *oct_calloc(size_t count, size_t size);      /* 64-byte aligned, zeroed; NULL on overflow of count * size */
+void *oct_alloc(size_t size);                /* 64-byte aligned, contents undefined */
+void *oct_calloc(size_t count, size_t size); /* 64-byte aligned, zeroed; NULL on overflow of count * size */
 void *oct_realloc(void *pointer, size_t old_size, size_t size);
-void oct_free(void *pointer);                     /* NULL is fine */
+void oct_free(void *pointer); /* NULL is fine */
 char *oct_strdup(const char *text);
 char *oct_strndup(const char *text, size_t length);
 char *oct_sprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -31,8 +31,8 @@ void oct_allocator_set(const oct_allocator *allocator); /* NULL: the C library's
 
 /* Faults (tests): allocation number `n` from now (1 = the next) fails; with `forever` all after it too. n = 0: off. */
 void oct_alloc_fail_at(uint64_t n, bool forever);
-uint64_t oct_alloc_count(void);       /* allocations since the last oct_alloc_fail_at */
-bool oct_alloc_fault_met(void);       /* whether an armed fault was reached */
-int64_t oct_alloc_live(void);         /* blocks held now */
+uint64_t oct_alloc_count(void); /* allocations since the last oct_alloc_fail_at */
+bool oct_alloc_fault_met(void); /* whether an armed fault was reached */
+int64_t oct_alloc_live(void);   /* blocks held now */
 
 #endif

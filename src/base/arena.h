@@ -10,10 +10,10 @@ typedef struct oct_arena {
     oct_arena_block *blocks; /* newest first */
 } oct_arena;                 /* all zero: an empty arena */
 
-void *oct_arena_alloc(oct_arena *arena, size_t size);  /* zeroed, 16-byte aligned; NULL: no memory */
+void *oct_arena_alloc(oct_arena *arena, size_t size); /* zeroed, 16-byte aligned; NULL: no memory */
 char *oct_arena_strdup(oct_arena *arena, const char *text);
 char *oct_arena_strndup(oct_arena *arena, const char *text, size_t length);
 char *oct_arena_sprintf(oct_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void oct_arena_free(oct_arena *arena);                 /* frees all, leaves an empty arena */
+void oct_arena_free(oct_arena *arena); /* frees all, leaves an empty arena */
 
 #endif

@@ -20,10 +20,11 @@ octet_status oct_fail_errno(const char *path, const char *what);
 octet_status oct_fail_memory(void);
 
 octet_status oct_error_status(void);
-const char *oct_error_fact(void);   /* never NULL, "" if none */
+const char *oct_error_fact(void); /* never NULL, "" if none */
 const char *oct_error_detail(void);
 const char *oct_error_hint(void);
-/* The three parts as one text: "fact\n  detail\n  hint: ...", parts that are empty left out. Valid till the next call. */
+/* The three parts as one text: "fact\n  detail\n  hint: ...", parts that are empty left out. Valid till the next call.
+ */
 const char *oct_error_text(void);
 void oct_error_clear(void);
 

@@ -24,7 +24,7 @@ octet_status oct_file_open(oct_file *file, const char *path);
 octet_status oct_file_read_at(const oct_file *file, uint64_t offset, void *data, size_t size);
 void oct_file_close(oct_file *file); /* all-zero and closed files are fine */
 
-bool oct_file_exists(const char *path);      /* of any kind */
+bool oct_file_exists(const char *path); /* of any kind */
 bool oct_file_is_directory(const char *path);
 octet_status oct_make_directories(const char *path);
 /* "DIRECTORY/NAME", oct_alloc'd. NULL: no memory. */
@@ -36,10 +36,11 @@ typedef struct oct_writer oct_writer;
 octet_status oct_writer_open(oct_writer **writer, const char *path);
 octet_status oct_writer_write(oct_writer *writer, const void *data, size_t size);
 octet_status oct_writer_printf(oct_writer *writer, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Sync, rename over `path` (links followed), sync the directory; frees the writer either way. On failure `path` is as it
- * was, or whole and new if only the sync of its directory failed. A device or pipe at `path` is written straight into. */
+/* Sync, rename over `path` (links followed), sync the directory; frees the writer either way. On failure `path` is as
+ * it was, or whole and new if only the sync of its directory failed. A device or pipe at `path` is written straight
+ * into. */
 octet_status oct_writer_commit(oct_writer *writer);
-void oct_writer_abort(oct_writer *writer);   /* removes the temporary file; NULL is fine */
+void oct_writer_abort(oct_writer *writer); /* removes the temporary file; NULL is fine */
 octet_status oct_file_write(const char *path, const void *data, size_t size);
 
 /* Faults (tests): write, sync or rename number `n` from now fails as on a full disk; `forever`: all after it too. */

@@ -27,7 +27,8 @@ size_t oct_utf8_sequence(const uint8_t *bytes, size_t length);
 
 bool oct_starts_with(const char *text, const char *prefix);
 bool oct_ends_with(const char *text, const char *suffix);
-/* shell-like pattern: * (any run), ? (any byte), [a-z], [!a-z]; the whole text must match; a [ never closed is itself */
+/* shell-like pattern: * (any run), ? (any byte), [a-z], [!a-z]; the whole text must match; a [ never closed is itself
+ */
 bool oct_glob_match(const char *pattern, const char *text);
 /* the whole text as a decimal number inside [low, high], or a finite one; false otherwise; no space, no locale */
 bool oct_parse_int(const char *text, int64_t low, int64_t high, int64_t *value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan and its weights from any bytes (u32 length of the weights, the weights, the plan). What the checks let through must
- * open and run without touching memory that is not its own. */
+/* A plan and its weights from any bytes (u32 length of the weights, the weights, the plan). What the checks let through
+ * must open and run without touching memory that is not its own. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,8 +65,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     source in = {data, length};
     if (oct_weights_read(&weights, "weights", length, take, &in) == OCTET_OK &&
         oct_plan_read(&plan, "plan", data + length, size - length) == OCTET_OK) {
-        if (oct_plan_check(plan, weights, oct_cpu_backend()) == OCTET_OK && small(plan)) run(plan, weights);
-        else oct_plan_free(plan);
+        if (oct_plan_check(plan, weights, oct_cpu_backend()) == OCTET_OK && small(plan))
+            run(plan, weights);
+        else
+            oct_plan_free(plan);
     }
     oct_weights_release(weights);
     return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bundle from any bytes, its checksums made right first where its frame stands, so that what they guard is read too. */
+/* A bundle from any bytes, its checksums made right first where its frame stands, so that what they guard is read too.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
