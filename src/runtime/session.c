@@ -308,8 +308,9 @@ octet_status octet_session_run(octet_session *session, const octet_picture *pict
     for (size_t i = 0; i < count && status == OCTET_OK; i++) {
         octet_picture picture;
         status = read_picture(pictures, i, &picture);
+        bool by_path = status == OCTET_OK && picture.kind == OCTET_PICTURE_FILE;
         if (status == OCTET_OK) status = add_picture(&gathering, &picture);
-        if (status != OCTET_OK && count > 1 && picture.kind != OCTET_PICTURE_FILE) oct_error_prefix("picture %zu", i);
+        if (status != OCTET_OK && count > 1 && !by_path) oct_error_prefix("picture %zu", i);
     }
     if (status == OCTET_OK) status = run_group(&gathering);
     oct_free(gathering.picture_sizes);
