@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -251,6 +253,18 @@ static size_t directory_length(const char *path) {
     return (size_t)(oct_path_base(path) - path);
 }
 
+/* Takes the lock that says a temporary file is in use; it goes with the process, so what a killed one left is free.
+ * False: another process found the file before it was locked and removed it. A file system without locks is fine. */
+static bool lock_temporary(int descriptor, const char *name) {
+    struct stat by_descriptor, by_name;
+    int result = 0;
+    do {
+        result = flock(descriptor, LOCK_EX);
+    } while (result != 0 && errno == EINTR);
+    return fstat(descriptor, &by_descriptor) == 0 && stat(name, &by_name) == 0 &&
+           by_descriptor.st_ino == by_name.st_ino && by_descriptor.st_dev == by_name.st_dev;
+}
+
 /* A new empty file beside the target. */
 static octet_status make_temporary(oct_writer *writer) {
     static atomic_uint number;
@@ -263,8 +277,14 @@ static octet_status make_temporary(oct_writer *writer) {
         if (name == NULL) return oct_fail_memory();
         writer->descriptor = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
         if (writer->descriptor >= 0) {
-            writer->temporary = name;
-            return OCTET_OK;
+            if (lock_temporary(writer->descriptor, name)) {
+                writer->temporary = name;
+                return OCTET_OK;
+            }
+            (void)close(writer->descriptor);
+            writer->descriptor = -1;
+            oct_free(name);
+            continue;
         }
         int reason = errno;
         oct_free(name);
@@ -292,6 +312,40 @@ static octet_status open_target(oct_writer *writer) {
     free(followed);
     if (writer->target == NULL) return oct_fail_memory();
     return make_temporary(writer);
+}
+
+/* Removes a temporary file that no process holds. */
+static void remove_stray(int directory, const char *name) {
+    int descriptor = openat(directory, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (descriptor < 0) return;
+    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) (void)unlinkat(directory, name, 0);
+    (void)close(descriptor);
+}
+
+/* "PID.NUMBER" as make_temporary ends a name. */
+static bool ends_as_temporary(const char *end) {
+    size_t digits = strspn(end, "0123456789");
+    const char *number = end + digits + 1;
+    return digits > 0 && end[digits] == '.' && number[0] != '\0' && number[strspn(number, "0123456789")] == '\0';
+}
+
+void oct_writer_sweep(const char *path) {
+    char *target = realpath(path, NULL); /* NULL: nothing there yet, so no link to follow */
+    const char *followed = target != NULL ? target : path;
+    size_t length = directory_length(followed);
+    char *directory = length == 0 ? oct_strdup(".") : oct_strndup(followed, length);
+    char *stem = oct_sprintf(".%.*s.tmp.", NAME_KEPT, oct_path_base(followed));
+    DIR *entries = directory != NULL && stem != NULL ? opendir(directory) : NULL;
+    while (entries != NULL) {
+        const struct dirent *entry = readdir(entries);
+        if (entry == NULL) break;
+        if (strncmp(entry->d_name, stem, strlen(stem)) == 0 && ends_as_temporary(entry->d_name + strlen(stem)))
+            remove_stray(dirfd(entries), entry->d_name);
+    }
+    if (entries != NULL) (void)closedir(entries);
+    oct_free(stem);
+    oct_free(directory);
+    free(target);
 }
 
 octet_status oct_writer_open(oct_writer **writer, const char *path) {
@@ -405,12 +459,14 @@ octet_status oct_writer_commit(oct_writer *writer) {
     if (status == OCTET_OK && !sync_descriptor(writer->descriptor))
         status = oct_fail_errno(writer->path, "could not sync");
     int descriptor = writer->descriptor;
+    int lock = fcntl(descriptor, F_DUPFD_CLOEXEC, 0); /* keeps the name ours until it is renamed */
     writer->descriptor = -1;
     if (close(descriptor) != 0 && status == OCTET_OK) status = oct_fail_errno(writer->path, "could not close");
     if (writer->temporary != NULL) {
         if (status == OCTET_OK) status = rename_into_place(writer);
         if (status != OCTET_OK) (void)unlink(writer->temporary); /* gone already if it was renamed */
     }
+    if (lock >= 0) (void)close(lock);
     free_writer(writer);
     return status;
 }

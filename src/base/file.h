@@ -41,6 +41,9 @@ octet_status oct_writer_printf(oct_writer *writer, const char *format, ...) __at
  * into. */
 octet_status oct_writer_commit(oct_writer *writer);
 void oct_writer_abort(oct_writer *writer); /* removes the temporary file; NULL is fine */
+/* Removes what killed processes left beside `path` while they wrote it; those that live keep theirs. Looks through the
+ * directory, so once before something large, not for every file. Failures are passed over. */
+void oct_writer_sweep(const char *path);
 octet_status oct_file_write(const char *path, const void *data, size_t size);
 
 /* Faults (tests): write, sync or rename number `n` from now fails as on a full disk; `forever`: all after it too. */

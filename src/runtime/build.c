@@ -171,6 +171,7 @@ static octet_status add_sections(const building *b, oct_bundle_writer *writer) {
 static octet_status write_bundle(const building *b, const char *path, char identity[OCT_SHA256_HEX]) {
     oct_bundle_writer *writer;
     uint8_t digest[OCT_SHA256_SIZE];
+    oct_writer_sweep(path);
     OCT_TRY(oct_bundle_writer_open(&writer, path));
     octet_status status = add_sections(b, writer);
     if (status != OCTET_OK) {
