@@ -29,6 +29,22 @@ static float decode_e4m3(uint32_t code) {
 static float decode_e5m2(uint32_t code) {
     return oct_e5m2_decode((uint8_t)code);
 }
+static float decode_e2m1(uint32_t code) {
+    return oct_e2m1_decode((uint8_t)code);
+}
+static float decode_e8m0(uint32_t code) {
+    return oct_e8m0_decode((uint8_t)code);
+}
+static uint32_t encode_e2m1(float value) {
+    return oct_e2m1_encode(value);
+}
+static uint32_t encode_e8m0(float value) {
+    return oct_e8m0_encode(value);
+}
+/* case 31 took magnitudes before it cast */
+static uint32_t encode_e8m0_magnitude(float value) {
+    return oct_e8m0_encode(fabsf(value));
+}
 static uint32_t encode_fp16(float value) {
     return oct_fp16_encode(value);
 }
@@ -65,6 +81,7 @@ static const format_case formats[] = {
     {"e4m3 nan", OCT_FORMAT_E4M3, 8, 3, 7, 0x7e, 0x7f, decode_e4m3, encode_e4m3_nan},
     {"e5m2", OCT_FORMAT_E5M2, 8, 2, 15, 0x7b, 0x7b, decode_e5m2, encode_e5m2},
     {"e5m2 inf", OCT_FORMAT_E5M2, 8, 2, 15, 0x7b, 0x7c, decode_e5m2, encode_e5m2_inf},
+    {"e2m1", OCT_FORMAT_E2M1, 4, 1, 1, 7, 7, decode_e2m1, encode_e2m1},
 };
 #define FORMATS (sizeof formats / sizeof *formats)
 
@@ -205,6 +222,7 @@ static void test_rows(void **state) {
         double worst = 0;
         for (int n = 0; n < 200000; n++) {
             double value = row->min_normal * (1 + 30 * oct_random_unit(&random));
+            if (value > row->max_finite) continue;
             double error =
                 fabs((double)f->decode(f->encode((float)value)) - (double)(float)value) / (double)(float)value;
             if (error > worst) worst = error;
@@ -216,7 +234,7 @@ static void test_rows(void **state) {
         const char *name = oct_format_name((oct_format)i);
         assert_int_equal(oct_format_by_name(name), i);
         assert_int_equal(oct_format_bits((oct_format)i), oct_format_get((oct_format)i)->bits);
-        assert_int_equal(oct_format_get((oct_format)i)->block, 1);
+        assert_true(oct_format_get((oct_format)i)->block >= 1);
     }
     assert_int_equal(oct_format_by_name("fp7"), -1);
     assert_null(oct_format_get(OCT_FORMAT_COUNT));
@@ -246,9 +264,12 @@ static void test_rounding_mode(void **state) {
 /* ---- goldens ---- */
 
 static const struct {
-    const char *file, *column; /* of tests/golden/formats, and of case 31 */
+    const char *file, *column; /* of tests/golden/formats, and of case 31; NULL: not there */
     uint32_t (*encode)(float);
 } references[] = {
+    {"e2m1.npy", "ml_dtypes_e2m1", encode_e2m1},
+    {"e8m0.npy", NULL, encode_e8m0},
+    {NULL, "ml_dtypes_e8m0", encode_e8m0_magnitude},
     {"fp16.npy", "numpy_fp16", encode_fp16},
     {"bf16.npy", "ml_dtypes_bf16", encode_bf16},
     {"e4m3.cast.npy", "ml_dtypes_e4m3fn", encode_e4m3_nan},
@@ -276,6 +297,7 @@ static void test_golden_codes(void **state) {
     read_golden("words.npy", &words);
     assert_true(words.count > 1000);
     for (size_t r = 0; r < REFERENCES; r++) {
+        if (references[r].file == NULL) continue;
         read_golden(references[r].file, &codes);
         assert_int_equal(codes.count, words.count);
         for (size_t i = 0; i < words.count; i++) {
@@ -294,12 +316,16 @@ static void test_golden_values(void **state) {
     static const struct {
         const char *file;
         float (*decode)(uint32_t);
-    } decoded[] = {{"e4m3.decode.npy", decode_e4m3}, {"e5m2.decode.npy", decode_e5m2}};
-    for (size_t d = 0; d < 2; d++) {
+        uint32_t codes;
+    } decoded[] = {{"e4m3.decode.npy", decode_e4m3, 256},
+                   {"e5m2.decode.npy", decode_e5m2, 256},
+                   {"e2m1.decode.npy", decode_e2m1, 16},
+                   {"e8m0.decode.npy", decode_e8m0, 256}};
+    for (size_t d = 0; d < sizeof decoded / sizeof *decoded; d++) {
         support_array values;
         read_golden(decoded[d].file, &values);
-        assert_int_equal(values.count, 256);
-        for (uint32_t code = 0; code < 256; code++) {
+        assert_int_equal(values.count, decoded[d].codes);
+        for (uint32_t code = 0; code < decoded[d].codes; code++) {
             float expected = float_of(element(&values, code)), found = decoded[d].decode(code);
             assert_true(isnan(expected) ? isnan(found) : bits_of(expected) == bits_of(found));
         }
@@ -321,6 +347,7 @@ static void test_shared_case(void **state) {
         int column = 0;
         for (char *field = strtok(line, ",\r\n"); field != NULL; field = strtok(NULL, ",\r\n"), column++) {
             for (size_t r = 0; r < REFERENCES; r++) {
+                if (references[r].column == NULL) continue;
                 if (rows == 0 && strcmp(field, references[r].column) == 0) at[r] = column;
                 if (rows == 0 || at[r] != column) continue;
                 uint32_t expected = (uint32_t)strtoul(field, NULL, 16), found = references[r].encode(float_of(word));
@@ -331,7 +358,7 @@ static void test_shared_case(void **state) {
         rows++;
     }
     fclose(file);
-    for (size_t r = 0; r < REFERENCES; r++) assert_true(at[r] > 0);
+    for (size_t r = 0; r < REFERENCES; r++) assert_true(references[r].column == NULL || at[r] > 0);
     assert_int_equal(rows, 520);
 }
 
