@@ -85,7 +85,7 @@ function(oct_library)
     list(APPEND objects $<TARGET_OBJECTS:room_${name}>)
   endforeach()
   set(libraries PkgConfig::JANSSON PkgConfig::YAML PkgConfig::CRYPTO PkgConfig::JPEG PkgConfig::PNG PkgConfig::WEBP
-    PkgConfig::CAIRO ${PTHREADPOOL_LIBRARY} Threads::Threads m)
+    PkgConfig::CAIRO PkgConfig::ARCHIVE ${PTHREADPOOL_LIBRARY} Threads::Threads m)
   set(map ${PROJECT_SOURCE_DIR}/src/octet.map)
 
   add_library(octet SHARED ${objects})

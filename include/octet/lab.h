@@ -128,6 +128,55 @@ typedef struct octet_lab_pull_options {
 OCTET_API octet_status octet_lab_pull(const octet_lab_pull_options *options, octet_lab_pull_progress progress,
                                       void *user, char **directory);
 
+/* ---- data sets: pictures with what is true of them, one at a time ---- */
+typedef struct octet_lab_set octet_lab_set;
+
+typedef struct octet_lab_set_options {
+    size_t struct_size;
+    const octet_model
+        *model; /* whose classes the labels are: held against them, names matched; NULL: labels as they stand */
+    const char *
+        classes_file; /* a class name a line: which class a directory of an image folder is; with a model; NULL: none */
+} octet_lab_set_options;
+#define OCTET_LAB_SET_OPTIONS_DEFAULT                                                                                  \
+    { sizeof(octet_lab_set_options), NULL, NULL }
+
+/* `place`: a directory with labels.txt ("name index" a line), an image folder (a directory a class), WebDataset tar
+ * shards (a list parted by commas, braces as {00..63}, a directory of them), or COCO's instances.json[:PICTURES].
+ * `options` may be NULL. Every line and annotation is checked here, and that the pictures are there; errors name file
+ * and line. The caller's to close. */
+OCTET_API octet_status octet_lab_set_open(const char *place, const octet_lab_set_options *options, octet_lab_set **set);
+OCTET_API void octet_lab_set_close(octet_lab_set **set);
+OCTET_API octet_task octet_lab_set_task(const octet_lab_set *set);   /* detection: boxes, else labels */
+OCTET_API int64_t octet_lab_set_count(const octet_lab_set *set);     /* -1: unknown before the end (shards) */
+OCTET_API const char *octet_lab_set_order(const octet_lab_set *set); /* how labels came about: "categories by name" */
+/* Of the samples passed so far, in order (names, labels, bytes of the pictures): SHA-256, 64 digits; valid until the
+ * next call. */
+OCTET_API const char *octet_lab_set_fingerprint(octet_lab_set *set);
+
+typedef struct octet_lab_truth {
+    int64_t id;    /* of the annotation */
+    int32_t label; /* class index */
+    double box[4]; /* x, y, width, height in pixels */
+    double area;
+    int crowd; /* a region of many */
+} octet_lab_truth;
+
+typedef struct octet_lab_sample {
+    const char *name; /* relative path, or SHARD/KEY */
+    const char *path; /* of the picture's file; NULL: it has none */
+    const void *data; /* the encoded picture */
+    size_t size;
+    int32_t label;         /* class index; -1 for a detection set */
+    int64_t image_id;      /* COCO's, else the sample's number */
+    int32_t width, height; /* as a COCO file says; 0: unknown */
+    const octet_lab_truth *truths;
+    size_t truth_count;
+} octet_lab_sample;
+/* The next sample, the caller's to free; NULL with OCTET_OK: there are no more. One thread at a time. */
+OCTET_API octet_status octet_lab_set_next(octet_lab_set *set, octet_lab_sample **sample);
+OCTET_API void octet_lab_sample_free(octet_lab_sample **sample);
+
 #ifdef __cplusplus
 }
 #endif
