@@ -141,12 +141,12 @@ static bool compute(const candidate *base, const candidate *c, size_t rounds, fi
 
 static bool report(const candidate *c, const bench_options *options, size_t rounds, const figures *f) {
     if (options->common.json) {
-        return print_json(json_pack("{s:s, s:s, s:s, s:I, s:s, s:b, s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:s}",
-                                    "model", c->place, "recipe", "fp32", "device", "cpu", "batch", (json_int_t)c->batch,
-                                    "scope", scopes[options->scope], "cold", options->cold, "threads",
-                                    (json_int_t)options->common.threads, "median_ms", f->median, "p25_ms", f->p25,
-                                    "p75_ms", f->p75, "runs", (json_int_t)rounds, "ratio", f->ratio.ratio, "ratio_low",
-                                    f->ratio.low, "ratio_high", f->ratio.high, "verdict", f->verdict));
+        return print_json(json_pack("{s:o, s:s, s:s, s:I, s:s, s:b, s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:s}",
+                                    "model", json_text(c->place), "recipe", "fp32", "device", "cpu", "batch",
+                                    (json_int_t)c->batch, "scope", scopes[options->scope], "cold", options->cold,
+                                    "threads", (json_int_t)options->common.threads, "median_ms", f->median, "p25_ms",
+                                    f->p25, "p75_ms", f->p75, "runs", (json_int_t)rounds, "ratio", f->ratio.ratio,
+                                    "ratio_low", f->ratio.low, "ratio_high", f->ratio.high, "verdict", f->verdict));
     }
     printf("%-40s %6lld %-6s %10.3f %10.3f %10.3f %6zu   %.3f [%.3f, %.3f]  %s\n", c->place, (long long)c->batch,
            scopes[options->scope], f->median, f->p25, f->p75, rounds, f->ratio.ratio, f->ratio.low, f->ratio.high,

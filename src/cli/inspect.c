@@ -21,9 +21,19 @@ static const char *const view_titles[] = {
     [OCTET_LAB_SHAPES] = "shapes",
 };
 
-static bool print_view(octet_model *model, octet_lab_view view, bool title) {
+/* With --json a text for people is one object: {"view", "text"}. */
+static bool print_text_json(const char *view, const char *text) {
+    return print_json(json_pack("{s:s, s:s}", "view", view, "text", text));
+}
+
+static bool print_view(octet_model *model, octet_lab_view view, bool title, bool json) {
     char *text;
     if (octet_lab_describe(model, view, &text) != OCTET_OK) return false;
+    if (json) {
+        bool printed = print_text_json(view_titles[view], text);
+        octet_free(text);
+        return printed;
+    }
     if (title && view != OCTET_LAB_SUMMARY) printf("\n%s\n", view_titles[view]);
     fputs(text, stdout);
     octet_free(text);
@@ -35,8 +45,7 @@ static json_t *figures_json(octet_model *model, const octet_lab_figures *figures
     octet_model_input_size(model, &height, &width);
     json_t *labels = json_array();
     for (size_t i = 0; i < octet_model_class_count(model); i++) {
-        json_t *label = json_string(octet_model_label(model, i));
-        json_array_append_new(labels, label != NULL ? label : json_null());
+        json_array_append_new(labels, json_text(octet_model_label(model, i)));
     }
     return json_pack(
         "{s:s, s:s, s:s, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "model", octet_model_name(model),
@@ -67,7 +76,7 @@ static bool inspect_model(octet_model *model, const inspect_options *options) {
     bool any = false;
     for (size_t i = 0; i < sizeof chosen / sizeof chosen[0]; i++) {
         if (!chosen[i].wanted) continue;
-        if (!print_view(model, chosen[i].view, any)) return false;
+        if (!print_view(model, chosen[i].view, any, options->common.json)) return false;
         any = true;
     }
     if (any) return true;
@@ -75,18 +84,18 @@ static bool inspect_model(octet_model *model, const inspect_options *options) {
     if (options->common.json) return print_json(figures_json(model, &figures));
     for (size_t i = 0; i < sizeof default_views / sizeof default_views[0]; i++) {
         if (default_views[i] == OCTET_LAB_GRAPH && octet_lab_is_bundle(model)) continue;
-        if (!print_view(model, default_views[i], true)) return false;
+        if (!print_view(model, default_views[i], true, false)) return false;
         if (default_views[i] == OCTET_LAB_SUMMARY) print_figures(&figures);
     }
     return true;
 }
 
-static int print_support(void) {
+static int print_support(bool json) {
     char *text;
     if (octet_lab_support(&text) != OCTET_OK) return print_failure("inspect");
-    fputs(text, stdout);
+    bool printed = json ? print_text_json("support", text) : fputs(text, stdout) >= 0;
     octet_free(text);
-    return EXIT_DONE;
+    return printed ? EXIT_DONE : EXIT_BAD;
 }
 
 static int print_compat(const char *place) {
@@ -116,7 +125,8 @@ static int run_inspect(int count, char **words) {
     };
     int left = options_read(&verb_inspect, rows, &options.common, count, words);
     if (left < 0) return left == -2 ? EXIT_DONE : EXIT_USAGE;
-    if (options.support) return left == 0 ? print_support() : usage_error(&verb_inspect, "--support takes no MODEL");
+    if (options.support)
+        return left == 0 ? print_support(options.common.json) : usage_error(&verb_inspect, "--support takes no MODEL");
     if (left != 1) return usage_error(&verb_inspect, "expected one MODEL, found %d", left);
     if (options.compat) return print_compat(words[0]);
     octet_open_options open = OCTET_OPEN_OPTIONS_DEFAULT;

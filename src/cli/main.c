@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* octet(1): a verb a file. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "octet/octet.h"
 #include "options.h"
@@ -21,7 +24,17 @@ static void print_usage(FILE *stream) {
                     "something wrong.\n");
 }
 
+/* A closed standard stream would be the next file opened: what is printed would land in a picture. Such a stream takes
+ * /dev/null the wrong way round, so that using it fails as before. */
+static void keep_streams(void) {
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++) {
+        if (fcntl(stream, F_GETFD) != -1 || errno != EBADF) continue;
+        if (open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream) return;
+    }
+}
+
 int main(int count, char **words) {
+    keep_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, said as such */
     if (count < 2) {
         print_usage(stderr);

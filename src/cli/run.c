@@ -28,11 +28,6 @@ typedef struct run_state {
 
 /* ---- JSON */
 
-static json_t *json_text(const char *text) {
-    json_t *value = json_string(text);
-    return value != NULL ? value : json_stringn_nocheck(text, strlen(text));
-}
-
 static json_t *json_floats(const float *values, size_t count) {
     json_t *list = json_array();
     for (size_t i = 0; i < count; i++) json_array_append_new(list, json_float((double)values[i]));
