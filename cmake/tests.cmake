@@ -110,7 +110,8 @@ function(oct_cli_tests)
       get_filename_component(name ${script} NAME_WE)
       oct_add_test(cli/${name} cli 300 ${runner} --octet $<TARGET_FILE:octet_command> ${script})
     endforeach()
-    oct_add_test(install cli 300 ${PROJECT_SOURCE_DIR}/tests/install/run.sh ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER})
+    oct_add_test(install cli 300 ${PROJECT_SOURCE_DIR}/tests/install/run.sh ${PROJECT_BINARY_DIR} ${CMAKE_C_COMPILER}
+      ${OCTET_CXX})
   endif()
 endfunction()
 
