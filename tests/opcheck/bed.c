@@ -91,6 +91,7 @@ static void lay_out(bed *b, const oct_shape *out) {
     b->step.attributes = c->attributes;
     b->step.input_count = c->count;
     b->step.output = OCT_NODE_INPUTS;
+    b->step.flops = UINT64_MAX; /* so that the threads given are used (cpu/backend.c) */
     b->plan = (oct_plan){.backend = "cpu",
                          .batch = out->dims[0],
                          .tensors = b->tensors,

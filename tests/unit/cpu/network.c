@@ -51,6 +51,8 @@ static octet_status open(uint64_t seed, const char *isa, oct_pool *pool, oct_eng
     if (status == OCTET_OK) status = oct_weights_from_graph(&weights, &graph);
     if (status == OCTET_OK) status = oct_plan_make(&plan, &graph, weights, oct_cpu_backend(), &options);
     oct_graph_free(&graph);
+    /* as if every step were large: the threads given are used (cpu/backend.c) */
+    for (size_t i = 0; status == OCTET_OK && i < plan->step_count; i++) plan->steps[i].flops = UINT64_MAX;
     if (status == OCTET_OK) status = oct_engine_open(engine, plan, weights, oct_cpu_backend(), pool, true);
     oct_weights_release(weights);
     return status;

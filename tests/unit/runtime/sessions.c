@@ -217,7 +217,8 @@ static void three_threads(void *user, size_t count, void (*task)(void *argument,
 
 static void test_same_bits_with_any_threads(void **state) {
     (void)state;
-    char *directories[2] = {models_write_yolos(TINY_FIXED), models_write_mobilenet("")};
+    /* our own subjects: steps of a tiny model are too small for more than one thread */
+    const char *directories[2] = {OCTET_SOURCE_DIR "/subjects/yolos", OCTET_SOURCE_DIR "/subjects/mobilenetv2_035"};
     size_t size = 0;
     uint8_t *file = models_ppm(90, 70, 4, &size);
     for (int m = 0; m < 2; m++) {
@@ -248,7 +249,6 @@ static void test_same_bits_with_any_threads(void **state) {
         assert_true(tasks > 0);
         octet_result_free(&expected);
         octet_model_close(&model);
-        models_drop(directories[m]);
     }
     free(file);
 }
