@@ -2,6 +2,7 @@
 #if defined(__x86_64__)
 #    include <cpuid.h>
 #endif
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,10 +15,17 @@ const char *oct_isa_name(oct_isa isa) {
 }
 
 #if defined(__x86_64__)
-/* clang 14 knows no __builtin_cpu_supports("f16c"); its registers are AVX's, which AVX2 vouches for. */
+/* clang 14 knows no __builtin_cpu_supports("f16c"); its registers are AVX's, which AVX2 vouches for. Asked once: in a
+ * virtual machine each CPUID leaves the guest. */
 static bool has_f16c(void) {
-    unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+    static atomic_int known; /* 0: not asked yet, 1: no, 2: yes */
+    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    if (answer == 0) {
+        unsigned a, b, c, d;
+        answer = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0 ? 2 : 1;
+        atomic_store_explicit(&known, answer, memory_order_relaxed);
+    }
+    return answer == 2;
 }
 #endif
 

@@ -29,7 +29,6 @@ static octet_status build_graph(octet_model *model, int height, int width, oct_g
     octet_status status = model->family->build(model->checkpoint, &model->facts, height, width, graph);
     if (status == OCTET_OK) status = oct_checkpoint_all_used(model->checkpoint);
     if (status == OCTET_OK) status = oct_passes_run(graph);
-    if (status == OCTET_OK) status = oct_graph_check(graph);
     if (status != OCTET_OK) {
         oct_graph_free(graph);
         return status;
