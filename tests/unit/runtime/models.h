@@ -120,7 +120,7 @@ static inline char *models_write_yolos(const char *size) {
 
 #define SMALL_CLASSES 5
 
-/* MobileNetV2 0.35 with five classes. `labels`: more of config.json, or "". */
+/* MobileNetV2 0.35 with five classes, 64 x 64. `labels`: more of config.json, or "". */
 static inline char *models_write_mobilenet(const char *labels) {
     drawn_model drawn;
     drawn_load(&drawn, "mobilenetv2_035", false);
@@ -135,6 +135,9 @@ static inline char *models_write_mobilenet(const char *labels) {
     char *directory = support_temporary_directory(), *config = NULL;
     drawn_config(&drawn, "{", labels[0] != '\0' ? labels : "{");
     while ((config = strstr(drawn.config.data, "1000")) != NULL) memcpy(config, "   5", 4);
+    for (char *at = drawn.config.data; (at = strstr(at, "224")) != NULL; at += 3) {
+        if (at[-1] != '.') memcpy(at, " 64", 3); /* the input's sides, not a channel's deviation */
+    }
     drawn_write(&drawn, directory);
     drawn_free(&drawn);
     return directory;
