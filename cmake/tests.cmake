@@ -20,6 +20,9 @@ function(oct_add_test name label seconds)
     list(APPEND labels long)
     math(EXPR seconds "${seconds} * 10")
   endif()
+  if(OCTET_SANITIZE OR OCTET_COVERAGE)
+    math(EXPR seconds "${seconds} * 4") # each run is that much slower
+  endif()
   set(environment "OCTET_SHARED_DIR=${OCTET_SHARED_DIR}" "UBSAN_OPTIONS=print_stacktrace=1"
     "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0"
     "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp")
