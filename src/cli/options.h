@@ -44,6 +44,6 @@ int usage_error(const verb_row *verb, const char *format, ...) __attribute__((fo
 /* "1,32,128": up to `limit` numbers of 1 to 1024; returns how many, 0 if it is not such a list */
 int parse_batches(const char *text, int64_t *batches, int limit);
 
-extern const verb_row verb_pull, verb_inspect, verb_build, verb_run, verb_bench;
+extern const verb_row verb_pull, verb_inspect, verb_build, verb_run, verb_eval, verb_bench;
 
 #endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* octet eval: what is kept of each picture, and the figures made of it at the end. */
+#ifndef OCT_CLI_EVAL_TASK_H
+#define OCT_CLI_EVAL_TASK_H
+
+#include "eval/agree.h"
+#include "eval/classify.h"
+#include "eval/coco.h"
+#include "octet/lab.h"
+#include "output.h"
+
+#define EVAL_SEED 1
+
+/* What a picture of a detection set leaves. */
+typedef struct eval_picture {
+    int64_t image_id;
+    agree_sums sums;
+    double kl; /* mean over tokens */
+    bool finite, reference_finite;
+} eval_picture;
+
+typedef struct eval_figures {
+    octet_task task;
+    bool with_reference;
+    double threshold;
+    size_t draws;
+    size_t n;
+    picture_figures *classified; /* classification: n */
+    size_t classified_capacity;
+    eval_picture *pictures; /* detection: n */
+    size_t picture_capacity;
+    coco_truth *truths; /* `picture` is the place in `pictures` until the end */
+    size_t truth_count, truth_capacity;
+    coco_detection *detections;
+    size_t detection_count, detection_capacity;
+} eval_figures;
+
+/* Takes a picture in; `reference` NULL: none. *line is its line of --samples (a JSON object to json_decref), if wanted.
+ * False: no memory. */
+bool eval_add(eval_figures *figures, const octet_lab_sample *sample, const octet_result *result,
+              const octet_result *reference, json_t **line);
+/* All figures as a JSON object, or as text on standard output if `text`. NULL: no memory. */
+json_t *eval_report(eval_figures *figures, bool text);
+void eval_figures_free(eval_figures *figures);
+
+#endif
