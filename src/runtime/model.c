@@ -183,7 +183,7 @@ const char *octet_model_name(const octet_model *model) {
 const char *octet_model_fingerprint(const octet_model *model) {
     octet_model *changed = (octet_model *)(uintptr_t)model; /* filled at the first question, under the lock */
     pthread_mutex_lock(&changed->lock);
-    if (changed->fingerprint[0] == '\0' &&
+    if (changed->checkpoint != NULL && changed->fingerprint[0] == '\0' &&
         oct_checkpoint_fingerprint(changed->checkpoint, changed->fingerprint) != OCTET_OK) {
         changed->fingerprint[0] = '\0';
     }
