@@ -168,6 +168,34 @@ static octet_status read_table(source *in, oct_weights *weights) {
     return status;
 }
 
+/* Values that stay in the cache from being read over being hashed to being checked. */
+#define PIECE ((size_t)1 << 15)
+
+/* Without a way out, so that the compiler may take many at once. */
+static bool all_finite(const float *values, size_t count) {
+    uint32_t bad = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        bad |= (bits & 0x7f800000u) == 0x7f800000u;
+    }
+    return bad == 0;
+}
+
+static octet_status read_values(source *in, oct_constant *constant, size_t count) {
+    for (size_t at = 0; at < count;) {
+        size_t piece = count - at < PIECE ? count - at : PIECE;
+        OCT_TRY(take(in, constant->data + at, piece * sizeof(float)));
+        if (all_finite(constant->data + at, piece)) {
+            at += piece;
+            continue;
+        }
+        while (isfinite(constant->data[at])) at++;
+        return oct_fail(OCTET_BAD_FORMAT, "%s: constant %s: value %zu is not finite", in->name, constant->name, at);
+    }
+    return OCTET_OK;
+}
+
 static octet_status read_data(source *in, oct_weights *weights) {
     for (size_t i = 0; i < weights->count; i++) {
         oct_constant *constant = &weights->items[i];
@@ -176,12 +204,7 @@ static octet_status read_data(source *in, oct_weights *weights) {
             return oct_fail(OCTET_BAD_FORMAT, "%s: constant %s: beyond the end", in->name, constant->name);
         constant->data = oct_alloc((size_t)bytes);
         if (constant->data == NULL) return oct_fail_memory();
-        OCT_TRY(take(in, constant->data, bytes));
-        for (uint64_t j = 0; j < bytes / sizeof(float); j++) {
-            if (isfinite(constant->data[j])) continue;
-            return oct_fail(OCTET_BAD_FORMAT, "%s: constant %s: value %llu is not finite", in->name, constant->name,
-                            (unsigned long long)j);
-        }
+        OCT_TRY(read_values(in, constant, (size_t)(bytes / sizeof(float))));
         OCT_TRY(skip_padding(in));
     }
     if (in->at != in->size)

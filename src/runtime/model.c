@@ -132,7 +132,7 @@ static octet_status check_options(const octet_open_options *options) {
 /* Builds the engine now, so that a model that opened can run; a size that follows the picture is built at the first
  * one. */
 static octet_status prepare(octet_model *model, unsigned threads) {
-    if (model->follows_picture) return OCTET_OK;
+    if (model->follows_picture && !oct_model_one_engine(model)) return OCTET_OK;
     oct_pool *pool = NULL;
     oct_engine *engine = NULL;
     OCT_TRY(oct_pool_new(&pool, threads));

@@ -58,6 +58,9 @@ octet_status oct_model_compile(octet_model *model, int height, int width, oct_po
                                oct_weights **weights);
 octet_status oct_model_load(octet_model *model, int height, int width, oct_pool *pool, oct_engine **engine,
                             oct_weights **weights);
+/* Whether all it can run is one engine of a bundle. That engine takes the weights as it is opened, so it is opened with
+ * the model: a failure later could not be tried again. */
+bool oct_model_one_engine(const octet_model *model);
 /* The graph after the passes, from the checkpoint. Takes the model's lock. */
 octet_status oct_model_graph(octet_model *model, int height, int width, oct_graph *graph);
 

@@ -145,6 +145,10 @@ static size_t count_plans(const octet_model *model) {
     return count;
 }
 
+bool oct_model_one_engine(const octet_model *model) {
+    return model->bundle != NULL && count_plans(model) == 1;
+}
+
 static octet_status read_plan(const oct_bundle *bundle, const oct_section *section, oct_plan **plan) {
     uint8_t *data;
     OCT_TRY(oct_bundle_read(bundle, section, PLAN_SECTION_LIMIT, &data));
@@ -173,15 +177,21 @@ octet_status oct_model_load(octet_model *model, int height, int width, oct_pool 
     if (model->bundle_weights == NULL)
         return oct_fail(OCTET_INTERNAL, "%s: its weights were released", model->bundle->file.path);
     oct_plan *plan;
+    double start = oct_watch_now();
     octet_status status = read_plan(model->bundle, found, &plan);
     if (status == OCTET_OK && plan->batch != model->batch) {
         status = oct_fail(OCTET_MISMATCH, "plan %s: holds batch %" PRId64, found->name, plan->batch);
         oct_plan_free(plan);
     }
-    bool only = count_plans(model) == 1;
+    bool only = oct_model_one_engine(model);
     if (status == OCTET_OK)
         status = oct_engine_open(engine, plan, model->bundle_weights, oct_cpu_backend(), pool, only);
     if (status != OCTET_OK) return oct_error_prefix("%s: plan %s", model->bundle->file.path, found->name);
+    if (oct_watch_on()) {
+        int64_t steps = (int64_t)oct_engine_plan(*engine)->step_count;
+        oct_watch_emit("engine", "src/engine/engine.c", "steps, weights packed", "", 1, &steps, NULL,
+                       oct_watch_now() - start);
+    }
     *weights = model->bundle_weights;
     if (only)
         model->bundle_weights = NULL;
