@@ -27,7 +27,8 @@ static oct_document golden;
 
 static int read_golden(void **state) {
     (void)state;
-    return oct_document_read(&golden, OCTET_SOURCE_DIR "/tests/golden/formats/hashes.json", OCT_DOCUMENT_LIMIT);
+    return oct_document_read(&golden, OCTET_SOURCE_DIR "/tests/golden/formats/hashes.json", OCT_DOCUMENT_LIMIT) !=
+           OCTET_OK;
 }
 
 static int free_golden(void **state) {
