@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The scale file: what calibration found, and what it was found with. JSON, read without trust, written whole or not at
+ * all; the same scales give the same bytes.
+ *
+ *     {"octet_scales": 1,
+ *      "model": "yolos", "configuration": HASH, "weights": HASH, "preprocessing": HASH, "data": HASH,
+ *      "pictures": 500, "recipe": "published",
+ *      "scales": [{"op": "vit.encoder.layer.0.intermediate.dense",   the op whose input this is
+ *                  "format": "e4m3", "granularity": "tensor",         or "channel"
+ *                  "calibrator": "percentile", "percentile": 99.99,   percentile: only with that calibrator
+ *                  "scale": [0.0123], "zero_point": 0,                one, or one a channel; zero_point: only of uint8
+ *                  "amax": 7.5, "threshold": 5.5,                     largest magnitude seen, and what was kept of it
+ *                  "values": 123456, "not_finite": 0}]}               how many were seen, and how many left out
+ *
+ * A scale is positive and finite, always. The five keys say what the scales are of; a use with any other is refused by
+ * oct_scale_file_check, which names the key. Recipe and pictures are provenance. */
+#ifndef OCT_QUANT_SCALES_H
+#define OCT_QUANT_SCALES_H
+
+#include "base/document.h"
+#include "graph/graph.h"
+#include "quant/calibrate.h"
+
+#define OCT_SCALES_TENSORS 8192
+#define OCT_SCALES_CHANNELS (1 << 20)
+
+typedef struct oct_scale_keys {
+    const char *model;         /* architecture */
+    const char *configuration; /* SHA-256, 64 hex digits: of config.json's text */
+    const char *weights;       /* the checkpoint's fingerprint */
+    const char *preprocessing; /* of what is done to a picture before the network */
+    const char *data;          /* of the calibration set */
+} oct_scale_keys;
+
+typedef struct oct_scale {
+    const char *op;
+    oct_format format;
+    oct_granularity granularity; /* OCT_PER_TENSOR, OCT_PER_CHANNEL */
+    oct_calibrator calibrator;
+    double percentile;
+    const float *scales;
+    size_t count; /* of scales: 1, or channels */
+    uint8_t zero_point;
+    float amax, threshold;
+    uint64_t values, not_finite;
+} oct_scale;
+
+typedef struct oct_scale_file {
+    oct_scale_keys keys;
+    int64_t pictures;
+    const char *recipe;
+    const oct_scale *scales;
+    size_t count;
+    oct_document document; /* of a file that was read: owns all of the above; else empty */
+} oct_scale_file;
+
+/* On failure *file is empty and nothing is owed. `name` stands in errors. */
+octet_status oct_scale_file_read(oct_scale_file *file, const char *path);
+octet_status oct_scale_file_parse(oct_scale_file *file, const char *name, const char *text, size_t length);
+void oct_scale_file_free(oct_scale_file *file);
+/* A file that this could not read again (a scale that is 0, an op twice, a key that is no hash) is refused. */
+octet_status oct_scale_file_write(const oct_scale_file *file, const char *path);
+
+/* MISMATCH, naming the first key that differs, expected and found. A NULL in `expected` is not asked for. */
+octet_status oct_scale_file_check(const oct_scale_file *file, const oct_scale_keys *expected);
+const oct_scale *oct_scale_file_find(const oct_scale_file *file, const char *op); /* NULL: none */
+
+#endif
