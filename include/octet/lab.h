@@ -133,10 +133,11 @@ typedef struct octet_lab_set octet_lab_set;
 
 typedef struct octet_lab_set_options {
     size_t struct_size;
-    const octet_model
-        *model; /* whose classes the labels are: held against them, names matched; NULL: labels as they stand */
-    const char *
-        classes_file; /* a class name a line: which class a directory of an image folder is; with a model; NULL: none */
+    /* Whose classes the labels are: indices are held against them, directories and categories matched to their names.
+     * NULL: labels as they stand. */
+    const octet_model *model;
+    /* A class name a line, with a model: which class a directory of an image folder is. NULL: none. */
+    const char *classes_file;
 } octet_lab_set_options;
 #define OCTET_LAB_SET_OPTIONS_DEFAULT                                                                                  \
     { sizeof(octet_lab_set_options), NULL, NULL }

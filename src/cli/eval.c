@@ -186,7 +186,7 @@ static bool run_set(eval_state *state) {
         progress_update(&shown, state->figures.n);
         if (good && more && interrupted) {
             progress_end(&shown);
-            fprintf(stderr, "octet eval: interrupted after %zu pictures; nothing was written\n", state->figures.n);
+            fprintf(stderr, "octet eval: interrupted; nothing was written\n");
             return false;
         }
     }
@@ -278,7 +278,7 @@ static bool report(eval_state *state, const char *place) {
     if (!options->common.json) {
         printf("%s on %s\n", place, options->data);
         if (options->reference != NULL) printf("beside %s\n", options->reference);
-        printf("  labels by %s, pictures %s, set %.16s\n", order, orientation, fingerprint);
+        printf("  labels: %s; pictures: %s; set: %.16s\n", order, orientation, fingerprint);
     }
     json_t *out = eval_report(&state->figures, !options->common.json);
     if (out == NULL) return no_memory();
@@ -330,6 +330,8 @@ static int run_eval(int count, char **words) {
     catch_signals();
     bool good = open_all(&state, words[0]) && run_set(&state);
     good = close_lines(&state, good && state.figures.n > 0) && good;
+    (void)signal(SIGINT, SIG_DFL); /* what is left to do leaves nothing behind */
+    (void)signal(SIGTERM, SIG_DFL);
     good = good && report(&state, words[0]);
     eval_figures_free(&state.figures);
     octet_lab_set_close(&state.set);

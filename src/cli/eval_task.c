@@ -195,8 +195,8 @@ static bool add_detected(eval_figures *figures, const octet_lab_sample *sample, 
     if (*line == NULL) return false;
     json_object_set_new(*line, "detections", detections_json(figures, result));
     if (reference == NULL) return true;
-    put(*line, "reference_detections", p->sums.reference);
-    put(*line, "matched", p->sums.matched);
+    put_int(*line, "reference_detections", (int64_t)p->sums.reference);
+    put_int(*line, "matched", (int64_t)p->sums.matched);
     put(*line, "kl", p->kl);
     return true;
 }

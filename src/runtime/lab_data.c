@@ -7,6 +7,7 @@
 #include "octet/lab.h"
 #include "runtime/log.h"
 #include "runtime/model.h"
+#include "runtime/options.h"
 
 struct octet_lab_set {
     oct_set *set;
@@ -40,17 +41,14 @@ static octet_status open_set(octet_lab_set *made, const char *place, const octet
 }
 
 octet_status octet_lab_set_open(const char *place, const octet_lab_set_options *options, octet_lab_set **set) {
-    octet_lab_set_options defaults = OCTET_LAB_SET_OPTIONS_DEFAULT;
+    octet_lab_set_options own = OCTET_LAB_SET_OPTIONS_DEFAULT;
     if (set == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "set: expected an address, found NULL");
     *set = NULL;
     if (place == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "data set: expected a place, found NULL");
-    if (options == NULL) options = &defaults;
-    if (options->struct_size != sizeof *options)
-        return oct_fail(OCTET_INVALID_ARGUMENT, "octet_lab_set_options.struct_size: expected %zu, found %zu",
-                        sizeof *options, options->struct_size);
+    if (options != NULL) OCT_TRY(oct_options_take(&own, sizeof own, options, "octet_lab_set_options"));
     octet_lab_set *made = oct_calloc(1, sizeof *made);
     if (made == NULL) return oct_fail_memory();
-    octet_status status = open_set(made, place, options);
+    octet_status status = open_set(made, place, &own);
     if (status != OCTET_OK) {
         octet_lab_set_close(&made);
         return status;
