@@ -19,6 +19,7 @@
 #include "base/random.h"
 #include "base/threads.h"
 #include "quant/calibrate.h"
+#include "quant/channels.h"
 #include "support/support.h"
 
 #define MANY 20000
@@ -103,6 +104,39 @@ static void test_rows(void **state) {
     oct_histogram_add_rows(histogram, values, 2, 3, 3);
     assert_int_equal(histogram->count, 10);
     oct_histogram_free(histogram);
+}
+
+static void test_channels(void **state) {
+    (void)state;
+    enum { ROWS = 200, COLUMNS = 13, STRIDE = 16 };
+    static float values[ROWS * STRIDE];
+    uint64_t random = 9;
+    for (size_t i = 0; i < ROWS * STRIDE; i++) values[i] = i % STRIDE < COLUMNS ? normal(&random) : 1e9f;
+    for (size_t row = 0; row < ROWS; row++) {
+        values[row * STRIDE] = 0;
+        values[row * STRIDE + 1] = NAN;
+        values[row * STRIDE + 2] = row % 3 == 0 ? INFINITY : row % 3 == 1 ? -INFINITY : -0.25f;
+    }
+    oct_channels whole, parts[2];
+    assert_int_equal(oct_channels_new(&whole, COLUMNS), OCTET_OK);
+    oct_channels_add(&whole, values, ROWS, STRIDE);
+    for (int p = 0; p < 2; p++) assert_int_equal(oct_channels_new(&parts[p], COLUMNS), OCTET_OK);
+    oct_channels_add(&parts[1], values, 77, STRIDE);
+    oct_channels_add(&parts[0], values + 77 * STRIDE, ROWS - 77, STRIDE);
+    oct_channels_merge(&parts[0], &parts[1]);
+    for (size_t c = 0; c < COLUMNS; c++) {
+        oct_histogram *histogram = histogram_new();
+        for (size_t row = 0; row < ROWS; row++) oct_histogram_add(histogram, &values[row * STRIDE + c], 1);
+        assert_true(oct_channels_amax(&whole, c) == oct_histogram_amax(histogram));
+        assert_true(whole.min[c] == histogram->min && whole.max[c] == histogram->max);
+        assert_true(whole.min[c] == parts[0].min[c] && whole.max[c] == parts[0].max[c]);
+        oct_histogram_free(histogram);
+    }
+    assert_true(oct_channels_amax(&whole, 0) == 0 && oct_channels_amax(&whole, 1) == 0);
+    assert_true(oct_channels_amax(&whole, 2) == 0.25f);
+    oct_channels_free(&whole);
+    for (int p = 0; p < 2; p++) oct_channels_free(&parts[p]);
+    assert_int_equal(oct_channels_new(&whole, SIZE_MAX / 4), OCTET_OUT_OF_MEMORY);
 }
 
 typedef struct split {
@@ -531,6 +565,7 @@ int main(void) {
         cmocka_unit_test(test_bins),
         cmocka_unit_test(test_counted_apart),
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_channels),
         cmocka_unit_test(test_threads_and_order),
         cmocka_unit_test(test_two_passes),
         cmocka_unit_test(test_uniform),
