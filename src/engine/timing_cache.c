@@ -29,15 +29,18 @@ const oct_timing_entry *oct_timing_cache_find(const oct_timing_cache *cache, con
 
 octet_status oct_timing_cache_put(oct_timing_cache *cache, const char *signature, const char *tactic,
                                   const char *times) {
-    if (!oct_grow((void **)&cache->entries, sizeof *cache->entries, cache->count + 1, &cache->capacity))
-        return oct_fail_memory();
     size_t at = place_of(cache, signature);
+    bool known = at < cache->count && strcmp(cache->entries[at].signature, signature) == 0;
     oct_timing_entry entry = {oct_arena_strdup(&cache->arena, signature), oct_arena_strdup(&cache->arena, tactic),
                               oct_arena_strdup(&cache->arena, times)};
     if (entry.signature == NULL || entry.tactic == NULL || entry.times == NULL) return oct_fail_memory();
-    memmove(&cache->entries[at + 1], &cache->entries[at], (cache->count - at) * sizeof entry);
+    if (!known) {
+        if (!oct_grow((void **)&cache->entries, sizeof *cache->entries, cache->count + 1, &cache->capacity))
+            return oct_fail_memory();
+        memmove(&cache->entries[at + 1], &cache->entries[at], (cache->count - at) * sizeof entry);
+        cache->count++;
+    }
     cache->entries[at] = entry;
-    cache->count++;
     return OCTET_OK;
 }
 

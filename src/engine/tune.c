@@ -126,6 +126,15 @@ static octet_status measure(const bench *b, size_t index, int effort, const char
     return times->failed ? oct_fail_memory() : OCTET_OK;
 }
 
+/* Whether the cache's answer can run this step here: a file may say anything. */
+static bool usable(const bench *b, size_t index, const oct_timing_entry *entry) {
+    oct_tactic_choice choice;
+    if (entry == NULL) return false;
+    if (b->backend->choose(b->plan, b->weights, index, NULL, entry->tactic, &choice, NULL) == OCTET_OK) return true;
+    oct_error_clear();
+    return false;
+}
+
 static octet_status tune_step(const bench *b, size_t index, int effort, oct_timing_cache *cache) {
     oct_text signature = {0}, times = {0};
     oct_plan_step *step = &b->plan->steps[index];
@@ -133,7 +142,7 @@ static octet_status tune_step(const bench *b, size_t index, int effort, oct_timi
     put_signature(b->plan, b->weights, index, oct_pool_threads(b->pool), &signature);
     octet_status status = signature.failed ? oct_fail_memory() : OCTET_OK;
     const oct_timing_entry *known = status == OCTET_OK ? oct_timing_cache_find(cache, signature.data) : NULL;
-    if (known != NULL && b->backend->knows(step->op, known->tactic)) {
+    if (status == OCTET_OK && usable(b, index, known)) {
         cache->hits++;
         winner = oct_arena_strdup(&b->plan->arena, known->tactic);
         if (winner == NULL) status = oct_fail_memory();

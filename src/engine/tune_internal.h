@@ -6,6 +6,7 @@
 #include "engine/tune.h"
 
 const oct_timing_entry *oct_timing_cache_find(const oct_timing_cache *cache, const char *signature); /* NULL: none */
+/* Takes the place of an entry of the same signature. */
 octet_status oct_timing_cache_put(oct_timing_cache *cache, const char *signature, const char *tactic,
                                   const char *times);
 
