@@ -138,9 +138,11 @@ typedef struct octet_lab_set_options {
     const octet_model *model;
     /* A class name a line, with a model: which class a directory of an image folder is. NULL: none. */
     const char *classes_file;
+    /* Nonzero: pictures are neither looked for nor read, samples have no data. Not for shards. */
+    int facts_only;
 } octet_lab_set_options;
 #define OCTET_LAB_SET_OPTIONS_DEFAULT                                                                                  \
-    { sizeof(octet_lab_set_options), NULL, NULL }
+    { sizeof(octet_lab_set_options), NULL, NULL, 0 }
 
 /* `place`: a directory with labels.txt ("name index" a line), an image folder (a directory a class), WebDataset tar
  * shards (a list parted by commas, braces as {00..63}, a directory of them), or COCO's instances.json[:PICTURES].
@@ -151,6 +153,8 @@ OCTET_API void octet_lab_set_close(octet_lab_set **set);
 OCTET_API octet_task octet_lab_set_task(const octet_lab_set *set);   /* detection: boxes, else labels */
 OCTET_API int64_t octet_lab_set_count(const octet_lab_set *set);     /* -1: unknown before the end (shards) */
 OCTET_API const char *octet_lab_set_order(const octet_lab_set *set); /* how labels came about: "categories by name" */
+/* COCO's category ids, rising: label i of a set opened without a model is the i-th. Live as long as the set. */
+OCTET_API const int64_t *octet_lab_set_categories(const octet_lab_set *set, size_t *count);
 /* Of the samples passed so far, in order (names, labels, bytes of the pictures): SHA-256, 64 digits; valid until the
  * next call. */
 OCTET_API const char *octet_lab_set_fingerprint(octet_lab_set *set);
@@ -166,7 +170,7 @@ typedef struct octet_lab_truth {
 typedef struct octet_lab_sample {
     const char *name; /* relative path, or SHARD/KEY */
     const char *path; /* of the picture's file; NULL: it has none */
-    const void *data; /* the encoded picture */
+    const void *data; /* the encoded picture; NULL with facts_only */
     size_t size;
     int32_t label;         /* class index; -1 for a detection set */
     int64_t image_id;      /* COCO's, else the sample's number */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "eval_results.h"
 #include "eval_task.h"
 #include "octet/lab.h"
 #include "options.h"
@@ -326,6 +327,11 @@ static int run_eval(int count, char **words) {
     if (left < 0) return left == -2 ? EXIT_DONE : EXIT_USAGE;
     if (left != 1) return usage_error(&verb_eval, "expected one MODEL, found %d words", left);
     if (options.data == NULL) return usage_error(&verb_eval, "expected --data SET");
+    if (is_results_file(words[0])) {
+        if (options.reference != NULL || options.samples != NULL || options.limit != 0)
+            return usage_error(&verb_eval, "a file of detections goes with --data and --draws only");
+        return eval_results(words[0], options.data, (size_t)options.draws, options.common.json);
+    }
     eval_state state = {.options = &options};
     catch_signals();
     bool good = open_all(&state, words[0]) && run_set(&state);
@@ -342,4 +348,5 @@ static int run_eval(int count, char **words) {
     return good ? EXIT_DONE : EXIT_BAD;
 }
 
-const verb_row verb_eval = {"eval", "MODEL --data SET", "quality on a data set, alone or beside a reference", run_eval};
+const verb_row verb_eval = {"eval", "MODEL|DETECTIONS.json --data SET",
+                            "quality on a data set, alone or beside a reference", run_eval};

@@ -117,6 +117,23 @@ static bool add_truths(eval_figures *figures, const octet_lab_sample *sample) {
     return true;
 }
 
+bool eval_add_picture(eval_figures *figures, const octet_lab_sample *sample) {
+    if (!room((void **)&figures->pictures, sizeof *figures->pictures, figures->n + 1, &figures->picture_capacity) ||
+        !add_truths(figures, sample))
+        return false;
+    figures->pictures[figures->n++] =
+        (eval_picture){.image_id = sample->image_id, .finite = true, .reference_finite = true};
+    return true;
+}
+
+bool eval_add_detection(eval_figures *figures, const coco_detection *detection) {
+    if (!room((void **)&figures->detections, sizeof *figures->detections, figures->detection_count + 1,
+              &figures->detection_capacity))
+        return false;
+    figures->detections[figures->detection_count++] = *detection;
+    return true;
+}
+
 static bool all_finite(const octet_result *result) {
     size_t rows, columns;
     const float *logits = octet_result_logits(result, &rows, &columns);

@@ -39,6 +39,9 @@ typedef struct eval_figures {
  * False: no memory. */
 bool eval_add(eval_figures *figures, const octet_lab_sample *sample, const octet_result *result,
               const octet_result *reference, json_t **line);
+/* The same in parts, for detections of another's making: a picture's truths, then a detection of picture `picture`. */
+bool eval_add_picture(eval_figures *figures, const octet_lab_sample *sample);
+bool eval_add_detection(eval_figures *figures, const coco_detection *detection);
 /* All figures as a JSON object, or as text on standard output if `text`. NULL: no memory. */
 json_t *eval_report(eval_figures *figures, bool text);
 void eval_figures_free(eval_figures *figures);

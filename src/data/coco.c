@@ -201,6 +201,10 @@ static octet_status read_categories(reading *in) {
     if (list->count > INT32_MAX) return oct_fail(OCTET_LIMIT, "%s: too many categories", in->document->path);
     in->facts = oct_calloc(list->count, sizeof *in->facts);
     if (in->facts == NULL) return oct_fail_memory();
+    in->set->categories = oct_arena_alloc(&in->set->arena, (list->count + 1) * sizeof(int64_t));
+    if (in->set->categories == NULL) return oct_fail_memory();
+    in->set->category_count = list->count;
+    for (size_t i = 0; i < list->count; i++) in->set->categories[i] = in->categories[i].id;
     for (size_t i = 0; i < list->count; i++)
         OCT_TRY(oct_node_string(in->document, list->items[i], "name", true, &in->facts[i].name));
     if (in->set->options.names != NULL) return match_categories(in, list);
@@ -385,7 +389,8 @@ octet_status oct_coco_open(oct_set *set, const char *place) {
         pictures = oct_strdup(colon + strlen(".json:"));
         if (pictures == NULL) status = oct_fail_memory();
     }
-    if (status == OCTET_OK) status = oct_coco_parse(set, file, pictures, other, (char *)text, size);
+    if (status == OCTET_OK)
+        status = oct_coco_parse(set, file, set->options.facts_only ? NULL : pictures, other, (char *)text, size);
     oct_free(text);
     oct_free(pictures);
     oct_free(other);

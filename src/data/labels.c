@@ -82,7 +82,7 @@ octet_status oct_labels_open(oct_set *set, const char *directory, const char *fi
     OCT_TRY(oct_file_read(file, LABELS_LIMIT, &text, &size));
     octet_status status = oct_labels_parse(set, directory, file, (char *)text, size);
     oct_free(text);
-    for (size_t i = 0; status == OCTET_OK && i < set->row_count; i++) {
+    for (size_t i = 0; status == OCTET_OK && i < set->row_count && !set->options.facts_only; i++) {
         const oct_row *row = &set->rows[i];
         if (!oct_file_exists(row->path))
             status = oct_fail(OCTET_NOT_FOUND, "%s:%d: %s: no such picture", file, row->line, row->path);

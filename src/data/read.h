@@ -27,6 +27,8 @@ struct oct_set {
     size_t row_count, row_capacity;
     oct_truth *truths;
     size_t truth_count;
+    int64_t *categories; /* ids, rising; in the arena */
+    size_t category_count;
     oct_shards *shards;
     size_t passed;
     octet_status failed;

@@ -156,6 +156,11 @@ const char *oct_set_order(const oct_set *set) {
     return set->order;
 }
 
+const int64_t *oct_set_categories(const oct_set *set, size_t *count) {
+    *count = set->category_count;
+    return set->categories;
+}
+
 const char *oct_set_warning(const oct_set *set, size_t index) {
     return index < set->warning_count ? set->warnings[index] : NULL;
 }
@@ -187,9 +192,9 @@ static octet_status next_row(oct_set *set, oct_sample **sample) {
     made->height = row->height;
     made->truths = set->truths != NULL ? set->truths + row->first_truth : NULL;
     made->truth_count = row->truth_count;
-    octet_status status = made->name == NULL || made->path == NULL
-                              ? oct_fail_memory()
-                              : oct_file_read(row->path, OCT_SET_PICTURE_LIMIT, &made->data, &made->size);
+    octet_status status = made->name == NULL || made->path == NULL ? oct_fail_memory() : OCTET_OK;
+    if (status == OCTET_OK && !set->options.facts_only)
+        status = oct_file_read(row->path, OCT_SET_PICTURE_LIMIT, &made->data, &made->size);
     if (status != OCTET_OK) {
         oct_sample_free(made);
         return status;

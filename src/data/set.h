@@ -51,6 +51,7 @@ typedef struct oct_set_options {
     const char *const *names; /* the model's class names, by index; NULL: indices are not held against a model */
     size_t name_count;
     bool names_decide; /* the user gave the list: each class directory must be named in it */
+    bool facts_only;   /* pictures are neither looked for nor read; not for shards */
 } oct_set_options;
 
 /* Opens and checks what can be checked without reading pictures: every line, every annotation, that each picture is
@@ -64,6 +65,8 @@ int64_t oct_set_count(const oct_set *set); /* samples in all; -1: unknown before
 /* How class indices came about: "labels.txt", "class directories by name", "class directories in byte order", "cls",
  * "categories by name", "categories by id". */
 const char *oct_set_order(const oct_set *set);
+/* COCO's category ids: of a set opened without names, label i is the i-th. */
+const int64_t *oct_set_categories(const oct_set *set, size_t *count);
 /* Things a person should know (files left out, an annotation with id 0); NULL past the last. */
 const char *oct_set_warning(const oct_set *set, size_t index);
 

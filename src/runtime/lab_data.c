@@ -35,6 +35,7 @@ static octet_status open_set(octet_lab_set *made, const char *place, const octet
         inner.names = list.names;
         inner.names_decide = true;
     }
+    inner.facts_only = options->facts_only != 0;
     octet_status status = oct_set_open(&made->set, place, &inner);
     oct_labels_free(&list);
     return status;
@@ -76,6 +77,10 @@ int64_t octet_lab_set_count(const octet_lab_set *set) {
 
 const char *octet_lab_set_order(const octet_lab_set *set) {
     return oct_set_order(set->set);
+}
+
+const int64_t *octet_lab_set_categories(const octet_lab_set *set, size_t *count) {
+    return oct_set_categories(set->set, count);
 }
 
 const char *octet_lab_set_fingerprint(octet_lab_set *set) {
