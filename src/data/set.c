@@ -94,10 +94,14 @@ static octet_status open_directory(oct_set *set, const char *place) {
     return count > 0 ? oct_shards_open(set, names, count) : oct_folder_open(set, place);
 }
 
+bool oct_set_names_boxes(const char *place) {
+    return !oct_file_is_directory(place) && is_json(place);
+}
+
 static octet_status open_place(oct_set *set, const char *place) {
     if (oct_file_is_directory(place)) return open_directory(set, place);
     if (oct_ends_with(place, ".parquet")) return oct_refuse_parquet(place);
-    if (is_json(place)) return oct_coco_open(set, place);
+    if (oct_set_names_boxes(place)) return oct_coco_open(set, place);
     if (oct_is_shard_name(place)) {
         const char **names;
         size_t count;

@@ -59,6 +59,8 @@ typedef struct oct_set_options {
 octet_status oct_set_open(oct_set **set, const char *place, const oct_set_options *options);
 void oct_set_close(oct_set *set); /* NULL is fine */
 
+/* Whether a place, by its name, would be a set of boxes. */
+bool oct_set_names_boxes(const char *place);
 oct_set_kind oct_set_kind_of(const oct_set *set);
 bool oct_set_has_boxes(const oct_set *set);
 int64_t oct_set_count(const oct_set *set); /* samples in all; -1: unknown before the end */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/file.h"
 #include "data/set.h"
 #include "octet/lab.h"
 #include "runtime/log.h"
@@ -23,6 +24,11 @@ struct octet_lab_held {
 static octet_status open_set(octet_lab_set *made, const char *place, const octet_lab_set_options *options) {
     oct_set_options inner = {0};
     if (options->model != NULL) {
+        bool boxes = oct_set_names_boxes(place), detects = options->model->facts.task == OCT_TASK_DETECTION;
+        if (oct_file_exists(place) && boxes != detects)
+            return oct_fail(OCTET_MISMATCH, "%s: expected %s, as the model is for %s", place,
+                            detects ? "COCO instances (.json)" : "pictures with labels",
+                            detects ? "detection" : "classification");
         inner.names = options->model->labels.names;
         inner.name_count = options->model->labels.count;
     }
