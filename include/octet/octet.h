@@ -110,8 +110,9 @@ OCTET_API void octet_model_close(octet_model **model);
 /* Facts of an open model; `model` is not NULL. Strings live as long as the model or any of its sessions and results. */
 OCTET_API octet_task octet_model_task(const octet_model *model);
 OCTET_API const char *octet_model_name(const octet_model *model); /* architecture: "mobilenetv2_100" */
-OCTET_API const char *
-octet_model_fingerprint(const octet_model *model);             /* SHA-256 of the weights, 64 digits; "" if unknown */
+OCTET_API const char *octet_model_fingerprint(
+    const octet_model
+        *model); /* SHA-256 of the checkpoint's weights, 64 digits (a bundle: as its provenance says); "" if unknown */
 OCTET_API int64_t octet_model_batch(const octet_model *model); /* pictures an engine takes at once */
 /* The input in pixels; where it follows the picture (a detector resized by its edges), the checkpoint's own size.
  * Either address may be NULL. */

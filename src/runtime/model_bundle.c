@@ -91,7 +91,7 @@ static octet_status read_weights(octet_model *model) {
 
 /* What is not needed to run is checked too: any flipped bit is noticed. */
 static octet_status check_others(const oct_bundle *bundle) {
-    static const char *const read_elsewhere[] = {"model", "labels", "weights"};
+    static const char *const read_elsewhere[] = {"model", "labels", "weights", "provenance"};
     for (size_t i = 0; i < bundle->section_count; i++) {
         const oct_section *section = &bundle->sections[i];
         bool elsewhere = false;
@@ -120,6 +120,8 @@ octet_status oct_model_open_bundle(octet_model *model, const char *path, const o
         oct_log("%s: a bundle brings its labels; %s is not read", path, options->classes_file);
     OCT_TRY(read_json(model, "model", OCT_MODEL_SECTION_LIMIT, oct_model_section_read));
     OCT_TRY(read_json(model, "labels", OCT_LABELS_SECTION_LIMIT, oct_labels_section_read));
+    if (oct_bundle_find(bundle, "provenance", "") != NULL)
+        OCT_TRY(read_json(model, "provenance", OCT_MODEL_SECTION_LIMIT, oct_provenance_section_read));
     OCT_TRY(choose_plan(model, options));
     OCT_TRY(check_others(bundle));
     OCT_TRY(read_weights(model));

@@ -177,3 +177,23 @@ octet_status oct_labels_section_read(octet_model *model, const char *name, const
     oct_document_free(&doc);
     return status;
 }
+
+static octet_status read_fingerprint(octet_model *model, const oct_document *doc) {
+    const char *fingerprint = NULL;
+    OCT_TRY(oct_node_string(doc, doc->root, "fingerprint", false, &fingerprint));
+    if (fingerprint == NULL) return OCTET_OK;
+    if (strlen(fingerprint) != OCT_SHA256_HEX - 1 || strspn(fingerprint, "0123456789abcdef") != OCT_SHA256_HEX - 1) {
+        return oct_node_fail(doc, oct_node_get(doc->root, "fingerprint"),
+                             "fingerprint: expected 64 hexadecimal digits");
+    }
+    strcpy(model->fingerprint, fingerprint);
+    return OCTET_OK;
+}
+
+octet_status oct_provenance_section_read(octet_model *model, const char *name, const char *text, size_t length) {
+    oct_document doc = {0};
+    OCT_TRY(oct_document_parse_json(&doc, name, text, length));
+    octet_status status = read_fingerprint(model, &doc);
+    oct_document_free(&doc);
+    return status;
+}

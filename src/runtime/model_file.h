@@ -18,4 +18,7 @@ octet_status oct_model_section_read(octet_model *model, const char *name, const 
 void oct_labels_section_write(const octet_model *model, oct_text *out);
 octet_status oct_labels_section_read(octet_model *model, const char *name, const char *text, size_t length);
 
+/* Takes the checkpoint's fingerprint, where there is one; the rest is for people. */
+octet_status oct_provenance_section_read(octet_model *model, const char *name, const char *text, size_t length);
+
 #endif

@@ -98,6 +98,7 @@ static void reads_version_one(void **state) {
     assert_int_equal(octet_model_class_count(model), 2);
     assert_string_equal(octet_model_label(model, 1), "class 1");
     assert_int_equal(octet_model_batch(model), 1);
+    assert_int_equal(strlen(octet_model_fingerprint(model)), 64); /* of the checkpoint it was built from */
     octet_model_close(&model);
 }
 

@@ -30,6 +30,12 @@ static void filter_unknown(bundle_parts *p) {
 static void json_broken(bundle_parts *p) {
     p->model = replaced(p->model, "{", "[");
 }
+static void provenance_broken(bundle_parts *p) {
+    p->provenance = replaced(p->provenance, "{", "[");
+}
+static void fingerprint_short(bundle_parts *p) {
+    p->provenance = replaced(p->provenance, "\"fingerprint\": \"", "\"fingerprint\": \"0");
+}
 static void labels_few(bundle_parts *p) {
     p->labels = replaced(p->labels, ",\n \"class 1\"", "");
 }
@@ -149,6 +155,8 @@ static const struct {
     {"a deviation of zero", "std above 0", std_zero},
     {"a filter nobody knows", "bipolar", filter_unknown},
     {"JSON that is none", "model", json_broken},
+    {"provenance that is no JSON", "provenance", provenance_broken},
+    {"a fingerprint of another length", "64 hexadecimal", fingerprint_short},
     {"too few labels", "1 labels for 2 classes", labels_few},
     {"labels that are numbers", "expected a string", labels_numbers},
     {"a plan named for another size", "input", plan_name_other_size},
