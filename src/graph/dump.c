@@ -48,7 +48,9 @@ void oct_graph_dump(const oct_graph *graph, oct_text *text) {
         for (int j = 0; j < node->input_count; j++) {
             const oct_value *input = &graph->values[node->inputs[j]];
             oct_text_printf(text, " %s", input->name);
-            if (input->data != NULL) oct_shape_print(&input->shape, text);
+            if (input->data != NULL || input->codes != NULL) oct_shape_print(&input->shape, text);
+            if (input->form_count > 1 || input->codes != NULL)
+                oct_text_printf(text, ":%s", oct_format_name(input->forms[node->forms[j]].format));
         }
         oct_text_puts(text, output->is_output ? " (output)\n" : "\n");
     }
@@ -60,7 +62,7 @@ void oct_graph_dot(const oct_graph *graph, oct_text *text) {
                         "  edge [fontname=\"sans-serif\", fontsize=9];\n");
     for (size_t i = 0; i < graph->value_count; i++) {
         const oct_value *value = &graph->values[i];
-        bool is_input = value->producer == OCT_NONE && value->data == NULL;
+        bool is_input = value->producer == OCT_NONE && value->data == NULL && value->codes == NULL;
         if (!is_input && value->producer == OCT_NONE) continue; /* weights are not drawn */
         oct_text label = {0};
         if (is_input) {
@@ -83,7 +85,8 @@ void oct_graph_dot(const oct_graph *graph, oct_text *text) {
         const oct_graph_node *node = &graph->nodes[i];
         for (int j = 0; j < node->input_count; j++) {
             const oct_value *input = &graph->values[node->inputs[j]];
-            if (input->data == NULL) oct_text_printf(text, "  v%d -> v%d;\n", (int)node->inputs[j], (int)node->output);
+            if (input->data == NULL && input->codes == NULL)
+                oct_text_printf(text, "  v%d -> v%d;\n", (int)node->inputs[j], (int)node->output);
         }
     }
     oct_text_puts(text, "}\n");

@@ -2,12 +2,14 @@
 /* Building a graph, questions about it, shape inference and checks. */
 #include "graph/graph.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "graph/ops.h"
 #include "graph/ops/rules.h"
+#include "graph/stored.h"
 
 #define GRAPH_ELEMENTS_MAX ((int64_t)1 << 40) /* a value's elements: far above any model, far below overflow */
 #define GRAPH_ITEMS_MAX ((size_t)1 << 24)     /* values or nodes */
@@ -101,7 +103,8 @@ failed:
 
 int32_t oct_graph_input(oct_graph *graph, const char *name, oct_shape shape) {
     for (size_t i = 0; i < graph->value_count; i++) {
-        if (graph->values[i].producer == OCT_NONE && graph->values[i].data == NULL) {
+        const oct_value *other = &graph->values[i];
+        if (other->producer == OCT_NONE && other->data == NULL && other->codes == NULL) {
             oct_fail(OCTET_INVALID_ARGUMENT, "%s: the graph already has the input %s", name, graph->values[i].name);
             return OCT_NONE;
         }
@@ -179,7 +182,10 @@ octet_status oct_graph_output(oct_graph *graph, int32_t value, const char *name)
 }
 
 void oct_graph_free(oct_graph *graph) {
-    for (size_t i = 0; i < graph->value_count; i++) oct_free(graph->values[i].data);
+    for (size_t i = 0; i < graph->value_count; i++) {
+        oct_free(graph->values[i].data);
+        oct_free(graph->values[i].codes);
+    }
     oct_free(graph->values);
     oct_free(graph->nodes);
     oct_arena_free(&graph->arena);
@@ -225,13 +231,7 @@ int64_t oct_node_bytes(const oct_graph *graph, const oct_graph_node *node) {
     int64_t bytes = 0;
     for (int i = 0; i < node->input_count; i++) {
         const oct_value *value = &graph->values[node->inputs[i]];
-        /* the narrowest form is the one a product reads */
-        int64_t least = form_bytes(value, &value->forms[0]);
-        for (int f = 1; f < value->form_count; f++) {
-            int64_t other = form_bytes(value, &value->forms[f]);
-            if (other < least) least = other;
-        }
-        bytes += least;
+        bytes += form_bytes(value, &value->forms[node->forms[i]]);
     }
     const oct_value *output = &graph->values[node->output];
     for (int f = 0; f < output->form_count; f++) bytes += form_bytes(output, &output->forms[f]);
@@ -249,7 +249,8 @@ octet_status oct_graph_infer(oct_graph *graph, int64_t batch) {
         const oct_value *value = &graph->values[i];
         shapes[i] = value->shape;
         /* else a constant, also one whose data went to the weights, or made below */
-        bool is_input = (int32_t)i == graph->input && value->data == NULL && value->producer == OCT_NONE;
+        bool is_input = (int32_t)i == graph->input && value->data == NULL && value->codes == NULL &&
+                        value->producer == OCT_NONE;
         if (!is_input) continue;
         shapes[i].dims[0] = batch;
         status = check_shape(value->name, &shapes[i]);
@@ -280,6 +281,32 @@ static int64_t first_not_finite(const float *values, int64_t count) {
     return i;
 }
 
+bool oct_format_is_stored(oct_format format) {
+    return format == OCT_FORMAT_FP32 || format == OCT_FORMAT_FP16 || format == OCT_FORMAT_BF16 ||
+           format == OCT_FORMAT_INT8 || format == OCT_FORMAT_E4M3;
+}
+
+bool oct_format_is_weight(oct_format format) {
+    return format == OCT_FORMAT_FP32 || format == OCT_FORMAT_INT8 || format == OCT_FORMAT_E4M3;
+}
+
+static bool form_is_possible(const oct_graph *graph, const oct_value *value, const oct_form *form) {
+    const bool activation = value->data == NULL && value->codes == NULL;
+    if (!(activation ? oct_format_is_stored(form->format) : oct_format_is_weight(form->format))) return false;
+    if (!oct_format_has_scale(form->format)) return form->granularity == OCT_PER_TENSOR && form->scales == OCT_NONE;
+    if (form->granularity == OCT_PER_TENSOR)
+        return form->scales == OCT_NONE && form->scale >= (activation ? OCT_SCALE_LEAST : FLT_TRUE_MIN) &&
+               isfinite(form->scale);
+    if (form->granularity == OCT_PER_ROW) return activation && form->scales == OCT_NONE;
+    if (form->granularity != OCT_PER_CHANNEL || activation) return false;
+    if (form->scales < 0 || form->scales >= (int32_t)graph->value_count) return false;
+    const oct_value *scales = &graph->values[form->scales];
+    if (scales->data == NULL || scales->shape.rank != 1 || scales->shape.dims[0] != value->shape.dims[0]) return false;
+    for (int64_t i = 0; i < scales->shape.dims[0]; i++)
+        if (!(scales->data[i] > 0)) return false;
+    return true;
+}
+
 static octet_status check_value(const oct_graph *graph, size_t id) {
     const oct_value *value = &graph->values[id];
     if (value->name == NULL || value->name[0] == '\0') return oct_fail(OCTET_INTERNAL, "value %zu has no name", id);
@@ -290,15 +317,20 @@ static octet_status check_value(const oct_graph *graph, size_t id) {
     if (value->form_count < 1 || value->form_count > 2) {
         return oct_fail(OCTET_INTERNAL, "%s: expected 1 or 2 stored forms, found %d", value->name, value->form_count);
     }
+    const bool constant = value->data != NULL || value->codes != NULL;
     for (int f = 0; f < value->form_count; f++) {
         const oct_form *form = &value->forms[f];
-        if ((unsigned)form->format >= OCT_FORMAT_COUNT ||
-            form->channel_stride < value->shape.dims[value->shape.rank - 1] || form->scales < OCT_NONE ||
-            form->scales >= (int32_t)graph->value_count) {
+        if (form->channel_stride < value->shape.dims[value->shape.rank - 1] || !form_is_possible(graph, value, form) ||
+            (constant && (f > 0 || (value->codes != NULL) != (form->format != OCT_FORMAT_FP32)))) {
             return oct_fail(OCTET_INTERNAL, "%s: stored form %d is not possible", value->name, f);
         }
     }
-    if (value->data != NULL) {
+    if (value->form_count == 2 && value->forms[0].format != OCT_FORMAT_FP32)
+        return oct_fail(OCTET_INTERNAL, "%s: of two stored forms the first is fp32", value->name);
+    if (value->codes != NULL) {
+        if (value->data != NULL || value->producer != OCT_NONE)
+            return oct_fail(OCTET_INTERNAL, "%s: codes beside other data", value->name);
+    } else if (value->data != NULL) {
         if (value->producer != OCT_NONE) return oct_fail(OCTET_INTERNAL, "%s: a constant made by a node", value->name);
         int64_t count = oct_shape_count(&value->shape), bad = first_not_finite(value->data, count);
         if (bad < count) {
@@ -308,6 +340,26 @@ static octet_status check_value(const oct_graph *graph, size_t id) {
     } else if (value->producer == OCT_NONE && (int32_t)id != graph->input) {
         return oct_fail(OCTET_INTERNAL, "%s: neither the input, nor a constant, nor made by a node", value->name);
     }
+    return OCTET_OK;
+}
+
+/* What an op may read: quantize turns fp32 into something else, dequantize something else into fp32, a scale a row goes
+ * with rows that stay rows, and the terms of int8 sums are not too many. */
+static octet_status check_forms(const oct_graph *graph, const oct_graph_node *node) {
+    const oct_value *x = &graph->values[node->inputs[0]], *out = &graph->values[node->output];
+    const oct_format from = x->forms[node->forms[0]].format, to = out->forms[0].format;
+    const oct_granularity granularity = x->forms[node->forms[0]].granularity;
+    if ((node->op == OCT_OP_QUANTIZE && (from != OCT_FORMAT_FP32 || to == OCT_FORMAT_FP32 || out->form_count != 1)) ||
+        (node->op == OCT_OP_DEQUANTIZE && (from == OCT_FORMAT_FP32 || to != OCT_FORMAT_FP32)))
+        return oct_fail(OCTET_INTERNAL, "%s: from %s to %s", node->name, oct_format_name(from), oct_format_name(to));
+    if (granularity == OCT_PER_ROW && node->op != OCT_OP_LINEAR && node->op != OCT_OP_DEQUANTIZE)
+        return oct_fail(OCTET_MISMATCH, "%s: reads a scale a row", node->name);
+    if (from != OCT_FORMAT_INT8 || node->input_count < 2) return OCTET_OK;
+    const oct_value *weight = &graph->values[node->inputs[1]];
+    if (weight->forms[0].format == OCT_FORMAT_INT8 &&
+        oct_shape_count(&weight->shape) / weight->shape.dims[0] > OCT_INT8_DEPTH)
+        return oct_fail(OCTET_LIMIT, "%s: int8 products take at most %lld terms", node->name,
+                        (long long)OCT_INT8_DEPTH);
     return OCTET_OK;
 }
 
@@ -325,7 +377,10 @@ octet_status oct_graph_check(const oct_graph *graph) {
             if (id < 0 || (size_t)id >= graph->value_count || graph->values[id].producer >= (int32_t)i) {
                 return oct_fail(OCTET_INTERNAL, "%s: input %d is not made before the node", node->name, j);
             }
+            if (node->forms[j] >= graph->values[id].form_count)
+                return oct_fail(OCTET_INTERNAL, "%s: input %d has no stored form %d", node->name, j, node->forms[j]);
         }
+        OCT_TRY(check_forms(graph, node));
         oct_shape shape;
         OCT_TRY(infer_node(graph, node, NULL, &shape));
         OCT_TRY(oct_rule_expect(node->name, "output", &shape, &graph->values[node->output].shape));

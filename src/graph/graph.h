@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph: values and nodes in topological order. Layouts are NHWC for pictures and [batch, tokens, channels] for
  * sequences; the last axis is the channel. Activations carry the batch in dims[0]; constants hold float32 (neutral
- * weights).
+ * weights) or, once quantized, codes of eight bits.
  *
  * A value owns its stored forms (one or two): how its numbers are kept in memory at that edge. A residual may be kept
- * wide for the add and narrow for the next product. Kernels round to the form when they store; see
- * docs/architecture.md.
+ * wide for the add and narrow for the next product. A node says which form of each input it reads. Kernels round to the
+ * form when they store (graph/stored.h has the rules); see docs/architecture.md.
  *
  * A node is an op (ops.def) with inputs, one output and attributes. After the passes, a convolution or linear node
  * carries what was fused into it:  out = activation(product + bias + residual). */
@@ -32,12 +32,14 @@ typedef struct oct_shape {
 
 typedef enum oct_granularity { OCT_PER_TENSOR, OCT_PER_CHANNEL, OCT_PER_ROW, OCT_PER_BLOCK } oct_granularity;
 
-/* One stored form of a value. Formats with a scale: real = code * scale. */
+/* One stored form of a value. Formats with a scale: real = code * scale. Activations: one scale a tensor, known before, or
+ * one a row, found from the row when it is stored. Constants: one a tensor or one a channel, which is the first axis of
+ * a weight. */
 typedef struct oct_form {
     oct_format format;
     oct_granularity granularity;
     float scale;            /* OCT_PER_TENSOR, static */
-    int32_t scales;         /* value id of a constant with a scale a channel or block, or OCT_NONE */
+    int32_t scales;         /* OCT_PER_CHANNEL: value id of a constant with a scale a channel; else OCT_NONE */
     int32_t channel_stride; /* elements from one pixel or token to the next; >= channels; padding lanes are zero */
 } oct_form;
 
@@ -48,6 +50,7 @@ typedef struct oct_value {
     int form_count;
     int32_t producer; /* node, or OCT_NONE for an input or a constant */
     float *data;      /* constants: elements in row order, oct_alloc'd, owned by the graph; else NULL */
+    uint8_t *codes;   /* constants in eight bits, instead of data: a code an element, owned likewise; else NULL */
     bool is_output;
 } oct_value;
 
@@ -86,6 +89,7 @@ typedef struct oct_graph_node {
     oct_op op;
     const char *name;
     int32_t inputs[OCT_NODE_INPUTS]; /* value ids */
+    uint8_t forms[OCT_NODE_INPUTS];  /* which stored form of each it reads */
     int input_count;
     int32_t output;
     oct_attributes attributes;
@@ -99,6 +103,10 @@ typedef struct oct_graph {
     int32_t input;   /* the picture: [batch, height, width, 3] */
     oct_arena arena; /* names */
 } oct_graph;         /* all zero: empty */
+
+/* Formats an activation may be stored in, and those of constants. */
+bool oct_format_is_stored(oct_format format);
+bool oct_format_is_weight(oct_format format);
 
 /* ---- building. Each adder returns the id of the new value, or OCT_NONE with the error text set (out of memory, a
  * shape that does not fit: the text names the node, expected and found). Passing OCT_NONE as an input returns OCT_NONE

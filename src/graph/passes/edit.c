@@ -97,11 +97,13 @@ octet_status oct_edit_sweep(oct_graph *graph, bool unread) {
     }
     for (size_t i = 0; i < graph->value_count; i++) {
         oct_value value = graph->values[i];
-        bool is_input = (int32_t)i == graph->input && value.data == NULL && value.producer == OCT_NONE;
+        bool constant = value.data != NULL || value.codes != NULL;
+        bool is_input = (int32_t)i == graph->input && !constant && value.producer == OCT_NONE;
         bool keep = value.producer != OCT_NONE || is_input || value.is_output ||
-                    (value.data != NULL && (!unread || numbers[i] > 0));
+                    (constant && (!unread || numbers[i] > 0));
         if (!keep) {
             oct_free(value.data);
+            oct_free(value.codes);
             continue;
         }
         if (is_input) graph->input = (int32_t)values;
