@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "graph/ops.h"
+#include "graph/stored.h"
 
 size_t oct_graph_output_count(const oct_graph *graph) {
     size_t count = 0;
@@ -11,9 +12,9 @@ size_t oct_graph_output_count(const oct_graph *graph) {
     return count;
 }
 
-/* One array a value, owned unless a constant's or the input's. */
+/* A value as stored in each of its forms, owned unless the input's or a constant's own. */
 typedef struct evaluation {
-    oct_array *arrays;
+    oct_stored (*stored)[2];
     size_t *uses; /* readers still to run, plus one if an output */
     size_t count;
 } evaluation;
@@ -22,27 +23,57 @@ static bool is_owned(const oct_graph *graph, size_t value) {
     return graph->values[value].producer != OCT_NONE;
 }
 
-static void run_end(const oct_graph *graph, evaluation *run) {
-    for (size_t i = 0; run->arrays != NULL && i < run->count; i++) {
-        if (is_owned(graph, i)) oct_free(run->arrays[i].data);
+static void forget(const oct_graph *graph, evaluation *run, size_t id) {
+    const oct_value *value = &graph->values[id];
+    for (int f = 0; f < 2; f++) {
+        oct_stored *stored = &run->stored[id][f];
+        if (is_owned(graph, id) || value->codes != NULL) oct_free(stored->array.data);
+        if (is_owned(graph, id)) {
+            oct_free(stored->codes);
+            oct_free((void *)(uintptr_t)stored->scales);
+        }
+        stored->array.data = NULL;
+        stored->codes = NULL;
+        stored->scales = NULL;
     }
-    oct_free(run->arrays);
+}
+
+static void run_end(const oct_graph *graph, evaluation *run) {
+    for (size_t i = 0; run->stored != NULL && i < run->count; i++) forget(graph, run, i);
+    oct_free(run->stored);
     oct_free(run->uses);
+}
+
+/* A constant in eight bits: what its codes stand for. */
+static octet_status decode_constant(const oct_graph *graph, const oct_value *value, oct_stored *stored) {
+    const oct_form *form = &value->forms[0];
+    const size_t count = (size_t)oct_shape_count(&value->shape);
+    const size_t channels = form->granularity == OCT_PER_CHANNEL ? (size_t)value->shape.dims[0] : 1;
+    const float *scales = form->granularity == OCT_PER_CHANNEL ? graph->values[form->scales].data : &form->scale;
+    stored->array.data = oct_alloc(count * sizeof(float));
+    if (stored->array.data == NULL) return oct_fail_memory();
+    oct_scaled_decode(form->format, value->codes, channels, count / channels, count / channels, scales,
+                      stored->array.data);
+    if (form->format == OCT_FORMAT_INT8) stored->codes = (int8_t *)value->codes;
+    if (form->granularity == OCT_PER_CHANNEL) stored->scales = scales;
+    return OCTET_OK;
 }
 
 static octet_status run_begin(const oct_graph *graph, const float *input, evaluation *run) {
     *run = (evaluation){.count = graph->value_count};
-    run->arrays = oct_calloc(run->count, sizeof *run->arrays);
+    run->stored = oct_calloc(run->count, sizeof *run->stored);
     run->uses = oct_calloc(run->count, sizeof *run->uses);
-    if (run->arrays == NULL || run->uses == NULL) return oct_fail_memory();
+    if (run->stored == NULL || run->uses == NULL) return oct_fail_memory();
     for (size_t i = 0; i < run->count; i++) {
         const oct_value *value = &graph->values[i];
-        run->arrays[i].shape = value->shape;
+        for (int f = 0; f < 2; f++)
+            run->stored[i][f] = (oct_stored){.array.shape = value->shape, .form = &value->forms[f]};
         run->uses[i] = value->is_output;
-        if (value->data != NULL) run->arrays[i].data = value->data;
+        if (value->data != NULL) run->stored[i][0].array.data = value->data;
+        if (value->codes != NULL) OCT_TRY(decode_constant(graph, value, &run->stored[i][0]));
     }
     if (run->count > 0 && !is_owned(graph, (size_t)graph->input)) {
-        run->arrays[graph->input].data = (float *)input; /* bodies only read their inputs */
+        run->stored[graph->input][0].array.data = (float *)(uintptr_t)input; /* bodies only read their inputs */
     }
     for (size_t i = 0; i < graph->node_count; i++) {
         for (int j = 0; j < graph->nodes[i].input_count; j++) run->uses[graph->nodes[i].inputs[j]]++;
@@ -50,20 +81,42 @@ static octet_status run_begin(const oct_graph *graph, const float *input, evalua
     return OCTET_OK;
 }
 
+/* Rounds what the node made to each form of its value; the first takes the numbers over. */
+static octet_status store(const oct_value *value, float *made, oct_stored stored[2]) {
+    const size_t count = (size_t)oct_shape_count(&value->shape);
+    const size_t rows = count / (size_t)value->shape.dims[value->shape.rank - 1];
+    for (int f = value->form_count - 1; f >= 0; f--) {
+        const oct_form *form = &value->forms[f];
+        oct_stored *s = &stored[f];
+        s->array.data = f == 0 ? made : oct_alloc(count * sizeof *made);
+        if (form->format == OCT_FORMAT_INT8) s->codes = oct_alloc(count);
+        float *scales = form->granularity == OCT_PER_ROW ? oct_alloc(rows * sizeof *made) : NULL;
+        s->scales = scales;
+        if (s->array.data == NULL || (form->format == OCT_FORMAT_INT8 && s->codes == NULL) ||
+            (form->granularity == OCT_PER_ROW && scales == NULL)) {
+            if (f > 0) oct_free(made);
+            return oct_fail_memory();
+        }
+        if (form->format != OCT_FORMAT_FP32 || f > 0)
+            oct_stored_round(form, &value->shape, made, s->array.data, s->codes, scales);
+    }
+    return OCTET_OK;
+}
+
 static octet_status run_node(const oct_graph *graph, evaluation *run, const oct_graph_node *node, oct_graph_tap tap,
                              void *user) {
-    oct_array inputs[OCT_NODE_INPUTS];
-    for (int j = 0; j < node->input_count; j++) inputs[j] = run->arrays[node->inputs[j]];
-    oct_array *output = &run->arrays[node->output];
-    output->data = oct_alloc((size_t)oct_shape_count(&output->shape) * sizeof(float));
-    if (output->data == NULL) return oct_fail_memory();
-    oct_op_rows[node->op].reference(&node->attributes, inputs, node->input_count, output);
-    if (tap != NULL) tap(user, node, output);
+    oct_stored inputs[OCT_NODE_INPUTS];
+    for (int j = 0; j < node->input_count; j++) inputs[j] = run->stored[node->inputs[j]][node->forms[j]];
+    const oct_value *value = &graph->values[node->output];
+    oct_array made = {value->shape, oct_alloc((size_t)oct_shape_count(&value->shape) * sizeof(float))};
+    if (made.data == NULL) return oct_fail_memory();
+    oct_stored_reference(node->op, &node->attributes, inputs, node->input_count, &made);
+    oct_stored *stored = run->stored[node->output];
+    OCT_TRY(store(value, made.data, stored));
+    if (tap != NULL) tap(user, node, &stored[0].array);
     for (int j = 0; j < node->input_count; j++) {
         size_t id = (size_t)node->inputs[j];
-        if (--run->uses[id] > 0 || !is_owned(graph, id)) continue;
-        oct_free(run->arrays[id].data);
-        run->arrays[id].data = NULL;
+        if (--run->uses[id] == 0 && is_owned(graph, id)) forget(graph, run, id);
     }
     return OCTET_OK;
 }
@@ -73,13 +126,13 @@ static octet_status take_outputs(const oct_graph *graph, evaluation *run, oct_ar
     size_t taken = 0;
     for (size_t i = 0; i < run->count; i++) {
         if (!graph->values[i].is_output) continue;
-        oct_array array = run->arrays[i];
+        oct_array array = run->stored[i][0].array;
         if (is_owned(graph, i)) {
-            run->arrays[i].data = NULL;
+            run->stored[i][0].array.data = NULL;
         } else {
             size_t size = (size_t)oct_shape_count(&array.shape) * sizeof(float);
             array.data = oct_alloc(size);
-            if (array.data != NULL) memcpy(array.data, run->arrays[i].data, size);
+            if (array.data != NULL) memcpy(array.data, run->stored[i][0].array.data, size);
         }
         outputs[taken++] = array;
         if (array.data == NULL) {
