@@ -5,11 +5,12 @@
  * stand and what lies under it fall; reading a fallen tensor, or one not made yet, is the error. So a cycle, a step out
  * of order and two live tensors in one place are found by one rule, whatever the lifetimes in the plan claim; those are
  * checked apart. */
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "engine/internal.h"
-#include "graph/ops.h"
+#include "graph/stored.h"
 
 #define PLAN_LIMIT ((size_t)1 << 20) /* tensors, steps */
 
@@ -25,6 +26,16 @@ static octet_status check_form(const oct_plan_tensor *tensor, const oct_weights 
     if (form->scales != OCT_NONE && (form->scales < 0 || (size_t)form->scales >= weights->count))
         return oct_fail(OCTET_BAD_FORMAT, "tensor %s: scales are constant %d of %zu", tensor->name, form->scales,
                         weights->count);
+    if (!oct_format_is_stored(form->format))
+        return oct_fail(OCTET_BAD_FORMAT, "tensor %s: activations are not stored in %s", tensor->name,
+                        oct_format_name(form->format));
+    if (form->scales != OCT_NONE || (form->granularity != OCT_PER_TENSOR && form->granularity != OCT_PER_ROW) ||
+        (form->granularity == OCT_PER_ROW && !oct_format_has_scale(form->format)))
+        return oct_fail(OCTET_BAD_FORMAT, "tensor %s: no scale of this kind goes with %s", tensor->name,
+                        oct_format_name(form->format));
+    if (oct_format_has_scale(form->format) && form->granularity == OCT_PER_TENSOR &&
+        !(form->scale >= OCT_SCALE_LEAST && isfinite(form->scale)))
+        return oct_fail(OCTET_BAD_FORMAT, "tensor %s: a scale of %g", tensor->name, (double)form->scale);
     return OCTET_OK;
 }
 
@@ -66,6 +77,9 @@ static octet_status check_operands(const oct_plan *plan, const oct_weights *weig
     if (step->output < 0 || (size_t)step->output >= plan->tensor_count)
         return oct_fail(OCTET_BAD_FORMAT, "step %s: output is tensor %d of %zu", step->name, step->output,
                         plan->tensor_count);
+    if (step->has_second && (step->second < 0 || (size_t)step->second >= plan->tensor_count))
+        return oct_fail(OCTET_BAD_FORMAT, "step %s: its second output is tensor %d of %zu", step->name, step->second,
+                        plan->tensor_count);
     if ((unsigned)step->attributes.activation >= OCT_ACTIVATION_COUNT)
         return oct_fail(OCTET_BAD_FORMAT, "step %s: no such activation", step->name);
     for (int j = 0; j < step->input_count; j++) {
@@ -78,6 +92,41 @@ static octet_status check_operands(const oct_plan *plan, const oct_weights *weig
                             operand.kind == OCT_OPERAND_CONSTANT ? "constant" : "tensor", operand.index, count);
         shapes[j] = operand.kind == OCT_OPERAND_TENSOR ? plan->tensors[operand.index].shape
                                                        : weights->items[operand.index].shape;
+    }
+    return OCTET_OK;
+}
+
+/* The forms a step reads and stores go together, by the rules of the graph (graph/stored.h). */
+static octet_status check_forms(const oct_plan *plan, const oct_weights *weights, const oct_plan_step *step) {
+    const oct_plan_tensor *out = &plan->tensors[step->output];
+    const oct_operand first = step->inputs[0];
+    const bool tensor = first.kind == OCT_OPERAND_TENSOR;
+    const oct_form *x = tensor ? &plan->tensors[first.index].form : &weights->items[first.index].form;
+    if (step->has_second) {
+        const oct_plan_tensor *second = &plan->tensors[step->second];
+        if (step->second == step->output || second->is_output || !oct_shape_equal(&second->shape, &out->shape) ||
+            out->form.format != OCT_FORMAT_FP32 || second->form.format == OCT_FORMAT_FP32)
+            return oct_fail(OCTET_BAD_FORMAT, "step %s: %s and %s are not two forms of one value", step->name,
+                            out->name, second->name);
+    }
+    const bool from = x->format != OCT_FORMAT_FP32, to = out->form.format != OCT_FORMAT_FP32;
+    if ((step->op == OCT_OP_QUANTIZE && (from || !to || step->has_second)) ||
+        (step->op == OCT_OP_DEQUANTIZE && (!from || to)))
+        return oct_fail(OCTET_BAD_FORMAT, "step %s: from %s to %s", step->name, oct_format_name(x->format),
+                        oct_format_name(out->form.format));
+    if (tensor && x->granularity == OCT_PER_ROW && step->op != OCT_OP_LINEAR && step->op != OCT_OP_DEQUANTIZE)
+        return oct_fail(OCTET_BAD_FORMAT, "step %s: reads a scale a row", step->name);
+    for (int j = 0; j < step->input_count; j++) {
+        const oct_operand operand = step->inputs[j];
+        if (operand.kind != OCT_OPERAND_CONSTANT || weights->items[operand.index].form.format == OCT_FORMAT_FP32)
+            continue;
+        const oct_shape *shape = &weights->items[operand.index].shape;
+        if ((step->op != OCT_OP_CONV2D && step->op != OCT_OP_LINEAR) || j != 1)
+            return oct_fail(OCTET_BAD_FORMAT, "step %s: reads %s, a constant of codes", step->name,
+                            weights->items[operand.index].name);
+        if (oct_shape_count(shape) / shape->dims[0] > OCT_INT8_DEPTH && x->format == OCT_FORMAT_INT8)
+            return oct_fail(OCTET_LIMIT, "step %s: int8 products take at most %lld terms", step->name,
+                            (long long)OCT_INT8_DEPTH);
     }
     return OCTET_OK;
 }
@@ -102,6 +151,7 @@ static octet_status check_step(const oct_plan *plan, const oct_weights *weights,
         oct_text_free(&text);
         return status;
     }
+    OCT_TRY(check_forms(plan, weights, step));
     if (step->tactic == NULL || !backend->knows(step->op, step->tactic))
         return oct_fail(OCTET_BAD_FORMAT, "step %s: backend %s has no tactic %s for %s", step->name, backend->name,
                         step->tactic != NULL ? step->tactic : "(none)", oct_op_rows[step->op].name);
@@ -132,36 +182,53 @@ static octet_status check_reads(const oct_plan *plan, const standing *stands, co
 static bool may_overwrite(const oct_plan *plan, const oct_plan_step *step, int32_t index) {
     const oct_plan_tensor *in = &plan->tensors[index], *out = &plan->tensors[step->output];
     if (in->offset != out->offset || !oct_shape_equal(&in->shape, &out->shape)) return false;
-    if (in->form.format != out->form.format || in->form.channel_stride != out->form.channel_stride) return false;
+    if (in->form.format != OCT_FORMAT_FP32 || out->form.format != OCT_FORMAT_FP32 ||
+        in->form.channel_stride != out->form.channel_stride)
+        return false;
     for (int j = 0; j < step->input_count; j++)
         if (step->inputs[j].kind == OCT_OPERAND_TENSOR && step->inputs[j].index == index && !oct_step_in_place(step, j))
             return false;
     return true;
 }
 
-static octet_status check_write(const oct_plan *plan, standing *stands, const oct_plan_step *step) {
-    const oct_plan_tensor *out = &plan->tensors[step->output];
-    if (stands[step->output] != NOT_MADE)
+static octet_status check_write(const oct_plan *plan, standing *stands, const oct_plan_step *step, int32_t output) {
+    const oct_plan_tensor *out = &plan->tensors[output];
+    if (stands[output] != NOT_MADE)
         return oct_fail(OCTET_BAD_FORMAT, "step %s: %s is made twice", step->name, out->name);
-    stands[step->output] = STANDS;
+    stands[output] = STANDS;
     if (oct_step_is_view(plan, step)) {
         const oct_plan_tensor *in = &plan->tensors[step->inputs[0].index];
         if (in->size != out->size || in->form.channel_stride != in->shape.dims[in->shape.rank - 1] ||
-            out->form.channel_stride != out->shape.dims[out->shape.rank - 1] || in->form.format != out->form.format)
+            out->form.channel_stride != out->shape.dims[out->shape.rank - 1] || in->form.format != out->form.format ||
+            in->form.granularity != out->form.granularity || in->form.scale != out->form.scale || step->has_second)
             return oct_fail(OCTET_BAD_FORMAT, "step %s: %s cannot be a view of %s", step->name, out->name, in->name);
         return OCTET_OK;
     }
     for (size_t i = 0; i < plan->tensor_count; i++) {
-        if ((int32_t)i == step->output || stands[i] != STANDS || !overlap(&plan->tensors[i], out)) continue;
+        if ((int32_t)i == output || stands[i] != STANDS || !overlap(&plan->tensors[i], out)) continue;
         for (int j = 0; j < step->input_count; j++)
             if (step->inputs[j].kind == OCT_OPERAND_TENSOR && overlap(&plan->tensors[step->inputs[j].index], out) &&
-                !may_overwrite(plan, step, step->inputs[j].index))
+                (output != step->output || !may_overwrite(plan, step, step->inputs[j].index)))
                 return oct_fail(OCTET_BAD_FORMAT, "step %s: writes %s over its own input %s", step->name, out->name,
                                 plan->tensors[step->inputs[j].index].name);
+        if (step->has_second && ((int32_t)i == step->output || (int32_t)i == step->second))
+            return oct_fail(OCTET_BAD_FORMAT, "step %s: its two outputs overlap", step->name);
         stands[i] = FALLEN;
     }
     return OCTET_OK;
 }
+
+/* A tensor made by step `s`. */
+static octet_status check_made(const oct_plan *plan, standing *stands, int32_t *last, int32_t s, int32_t output) {
+    OCT_TRY(check_write(plan, stands, &plan->steps[s], output));
+    const oct_plan_tensor *out = &plan->tensors[output];
+    if (out->first != s)
+        return oct_fail(OCTET_BAD_FORMAT, "tensor %s: made by step %d, not %d as the plan says", out->name, s,
+                        out->first);
+    if (last[output] < s) last[output] = s;
+    return OCTET_OK;
+}
+
 
 static octet_status check_flow(const oct_plan *plan, standing *stands, int32_t *last) {
     const int32_t end = (int32_t)plan->step_count;
@@ -169,12 +236,8 @@ static octet_status check_flow(const oct_plan *plan, standing *stands, int32_t *
     for (int32_t s = 0; s < end; s++) {
         const oct_plan_step *step = &plan->steps[s];
         OCT_TRY(check_reads(plan, stands, step, last, s));
-        OCT_TRY(check_write(plan, stands, step));
-        const oct_plan_tensor *out = &plan->tensors[step->output];
-        if (out->first != s)
-            return oct_fail(OCTET_BAD_FORMAT, "tensor %s: made by step %d, not %d as the plan says", out->name, s,
-                            out->first);
-        if (last[step->output] < s) last[step->output] = s;
+        OCT_TRY(check_made(plan, stands, last, s, step->output));
+        if (step->has_second) OCT_TRY(check_made(plan, stands, last, s, step->second));
     }
     if (stands[plan->input] != STANDS) return oct_fail(OCTET_BAD_FORMAT, "the input is overwritten");
     last[plan->input] = end;

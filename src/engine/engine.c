@@ -61,11 +61,20 @@ static int32_t *count_uses(const oct_plan *plan, const oct_weights *weights) {
     return uses;
 }
 
+/* Whether another constant's scales are in this one: then it stays. */
+static bool holds_scales(const oct_weights *weights, int32_t index) {
+    for (size_t i = 0; i < weights->count; i++)
+        if (weights->items[i].form.format != OCT_FORMAT_FP32 && weights->items[i].form.scales == index) return true;
+    return false;
+}
+
 static octet_status check_constants(const oct_plan *plan, const oct_weights *weights) {
     for (size_t i = 0; i < plan->step_count; i++) {
         for (int j = 0; j < plan->steps[i].input_count; j++) {
             const oct_operand operand = plan->steps[i].inputs[j];
-            if (operand.kind != OCT_OPERAND_CONSTANT || weights->items[operand.index].data != NULL) continue;
+            if (operand.kind != OCT_OPERAND_CONSTANT || weights->items[operand.index].data != NULL ||
+                weights->items[operand.index].codes != NULL)
+                continue;
             oct_fail(OCTET_INVALID_ARGUMENT, "%s: the neutral weights of %s were released", plan->steps[i].name,
                      weights->items[operand.index].name);
             return oct_hint("open every engine of these weights before the one that releases them");
@@ -101,8 +110,11 @@ static octet_status pack(oct_engine *engine, oct_pool *pool, bool release_weight
         for (int j = 0; j < plan->steps[i].input_count; j++) {
             const oct_operand operand = plan->steps[i].inputs[j];
             if (operand.kind != OCT_OPERAND_CONSTANT || --uses[operand.index] > 0 || !release_weights) continue;
+            if (holds_scales(weights, operand.index)) continue;
             oct_free(weights->items[operand.index].data);
+            oct_free(weights->items[operand.index].codes);
             weights->items[operand.index].data = NULL;
+            weights->items[operand.index].codes = NULL;
         }
     }
     oct_free(uses);

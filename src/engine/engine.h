@@ -43,11 +43,14 @@ const oct_plan *oct_engine_plan(const oct_engine *engine);
 uint64_t oct_engine_packed_bytes(const oct_engine *engine);
 
 typedef struct oct_context oct_context;
+/* The numbers a tensor's bytes stand for, dense. */
+void oct_tensor_read(const oct_plan_tensor *tensor, const void *bytes, float *numbers);
 octet_status oct_context_new(oct_context **context, oct_engine *engine, oct_pool *pool); /* pool is borrowed */
 void oct_context_free(oct_context *context);
 /* The network's input, to be filled before a run: float32 NHWC, channel stride as the plan's tensor says. */
 float *oct_context_input(oct_context *context, int *channel_stride);
-/* After each step, if set: the step and its output (dense or strided as its form says). Fusion is as without a tap. */
+/* After each step, if set: the step and its output (dense or strided as its form says; oct_tensor_read makes numbers of
+ * any form). `output` is the first; the second lies at its own offset. Fusion is as without a tap. */
 typedef void (*oct_step_tap)(void *user, const oct_plan *plan, size_t step, const void *output, double seconds);
 void oct_context_set_tap(oct_context *context, oct_step_tap tap, void *user);
 /* Allocates nothing. */

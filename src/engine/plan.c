@@ -8,7 +8,7 @@
 typedef struct maker {
     oct_plan *plan;
     oct_graph *graph;
-    int32_t *places;          /* value id -> tensor or constant */
+    int32_t (*places)[2];     /* value id -> tensor of each form; or constant */
     int32_t *groups;          /* tensor -> the first tensor of those that share its memory */
     oct_memory_block *blocks; /* a tensor's; valid for the first of a group */
 } maker;
@@ -26,7 +26,29 @@ static const char *copy_name(oct_plan *plan, const char *name) {
     return oct_arena_strdup(&plan->arena, name != NULL ? name : "");
 }
 
-/* A tensor an activation, in order of value id. */
+/* The tensor of form `f` of a value. A second one is named for its format too. */
+static octet_status make_tensor(oct_plan *plan, const oct_value *value, int f) {
+    oct_plan_tensor *tensor = &plan->tensors[plan->tensor_count++];
+    tensor->form = value->forms[f];
+    if (f == 0) {
+        tensor->name = copy_name(plan, value->name);
+    } else {
+        char *name = oct_sprintf("%s.%s", value->name, oct_format_name(tensor->form.format));
+        tensor->name = name != NULL ? copy_name(plan, name) : NULL;
+        oct_free(name);
+    }
+    if (tensor->name == NULL) return oct_fail_memory();
+    tensor->shape = value->shape;
+    tensor->is_output = value->is_output && f == 0;
+    const int64_t channels = value->shape.dims[value->shape.rank - 1];
+    if (channels > INT32_MAX) return oct_fail(OCTET_LIMIT, "%s: %lld channels", tensor->name, (long long)channels);
+    if (tensor->form.channel_stride < channels) tensor->form.channel_stride = (int32_t)channels;
+    if (!oct_tensor_bytes(&tensor->shape, &tensor->form, &tensor->size))
+        return oct_fail(OCTET_LIMIT, "%s: tensor is too large", tensor->name);
+    return OCTET_OK;
+}
+
+/* A tensor a form of an activation, in order of value id. */
 static octet_status make_tensors(maker *m) {
     oct_plan *plan = m->plan;
     const oct_graph *graph = m->graph;
@@ -35,30 +57,21 @@ static octet_status make_tensors(maker *m) {
     for (size_t i = 0; i < graph->value_count; i++) {
         const oct_value *value = &graph->values[i];
         if (oct_value_is_constant(graph, (int32_t)i)) {
-            m->places[i] = constants++;
+            m->places[i][0] = constants++;
             continue;
         }
-        m->places[i] = (int32_t)plan->tensor_count;
-        oct_plan_tensor *tensor = &plan->tensors[plan->tensor_count++];
-        tensor->name = copy_name(plan, value->name);
-        if (tensor->name == NULL) return oct_fail_memory();
-        tensor->shape = value->shape;
-        tensor->is_output = value->is_output;
-        tensor->form = (oct_form){.format = OCT_FORMAT_FP32, .scale = 1.0f, .scales = OCT_NONE};
-        if (value->form_count > 0) tensor->form = value->forms[0];
-        const int64_t channels = value->shape.dims[value->shape.rank - 1];
-        if (channels > INT32_MAX) return oct_fail(OCTET_LIMIT, "%s: %lld channels", tensor->name, (long long)channels);
-        if (tensor->form.channel_stride < channels) tensor->form.channel_stride = (int32_t)channels;
-        if (!oct_tensor_bytes(&tensor->shape, &tensor->form, &tensor->size))
-            return oct_fail(OCTET_LIMIT, "%s: tensor is too large", tensor->name);
+        for (int f = 0; f < value->form_count; f++) {
+            m->places[i][f] = (int32_t)plan->tensor_count;
+            OCT_TRY(make_tensor(plan, value, f));
+        }
         outputs += value->is_output;
     }
     plan->outputs = oct_calloc(outputs, sizeof *plan->outputs);
     if (plan->outputs == NULL) return oct_fail_memory();
     for (size_t i = 0; i < graph->value_count; i++)
         if (graph->values[i].is_output && !oct_value_is_constant(graph, (int32_t)i))
-            plan->outputs[plan->output_count++] = m->places[i];
-    plan->input = m->places[graph->input];
+            plan->outputs[plan->output_count++] = m->places[i][0];
+    plan->input = m->places[graph->input][0];
     return OCTET_OK;
 }
 
@@ -76,9 +89,11 @@ static octet_status make_steps(maker *m) {
         for (int j = 0; j < node->input_count; j++) {
             const bool constant = oct_value_is_constant(graph, node->inputs[j]);
             step->inputs[j].kind = constant ? OCT_OPERAND_CONSTANT : OCT_OPERAND_TENSOR;
-            step->inputs[j].index = m->places[node->inputs[j]];
+            step->inputs[j].index = m->places[node->inputs[j]][constant ? 0 : node->forms[j]];
         }
-        step->output = m->places[node->output];
+        step->output = m->places[node->output][0];
+        step->has_second = graph->values[node->output].form_count > 1;
+        step->second = step->has_second ? m->places[node->output][1] : OCT_NONE;
         step->flops = (uint64_t)oct_node_flops(graph, node);
         step->bytes = (uint64_t)oct_node_bytes(graph, node);
     }
@@ -93,6 +108,7 @@ static void make_lifetimes(oct_plan *plan) {
         for (int j = 0; j < step->input_count; j++)
             if (step->inputs[j].kind == OCT_OPERAND_TENSOR) plan->tensors[step->inputs[j].index].last = s;
         plan->tensors[step->output].first = plan->tensors[step->output].last = s;
+        if (step->has_second) plan->tensors[step->second].first = plan->tensors[step->second].last = s;
     }
     /* The input is kept too: running again without filling it anew gives the same outputs. */
     plan->tensors[plan->input].last = end;
@@ -117,8 +133,8 @@ static bool dense(const oct_plan_tensor *tensor) {
 }
 
 static bool same_layout(const oct_plan_tensor *a, const oct_plan_tensor *b) {
-    return oct_shape_equal(&a->shape, &b->shape) && a->form.format == b->form.format &&
-           a->form.channel_stride == b->form.channel_stride;
+    return oct_shape_equal(&a->shape, &b->shape) && a->form.format == OCT_FORMAT_FP32 &&
+           b->form.format == OCT_FORMAT_FP32 && a->form.channel_stride == b->form.channel_stride;
 }
 
 /* The tensor whose memory the step's output may take over, or OCT_NONE: one nobody reads afterwards. */
@@ -153,7 +169,9 @@ static void make_groups(maker *m) {
         int32_t host = OCT_NONE;
         if (step->op == OCT_OP_RESHAPE) {
             const oct_operand in = step->inputs[0];
-            if (in.kind == OCT_OPERAND_TENSOR && dense(&plan->tensors[in.index]) && dense(&plan->tensors[step->output]))
+            if (in.kind == OCT_OPERAND_TENSOR && dense(&plan->tensors[in.index]) &&
+                dense(&plan->tensors[step->output]) &&
+                plan->tensors[in.index].form.format == plan->tensors[step->output].form.format)
                 host = in.index;
         } else {
             host = dying_input(m, s);
@@ -195,7 +213,7 @@ static octet_status make(maker *m, const oct_weights *weights, const oct_backend
     const oct_graph *graph = m->graph;
     plan->batch = options->batch;
     plan->backend = copy_name(plan, backend->name);
-    plan->tensors = oct_calloc(graph->value_count, sizeof *plan->tensors);
+    plan->tensors = oct_calloc(2 * graph->value_count, sizeof *plan->tensors);
     plan->steps = oct_calloc(graph->node_count, sizeof *plan->steps);
     m->places = oct_calloc(graph->value_count, sizeof *m->places);
     if (plan->backend == NULL || plan->tensors == NULL || plan->steps == NULL || m->places == NULL)

@@ -3,6 +3,8 @@
  * with its place in one arena; the constants it needs, by id into a weights list shared by plans of several batches and
  * devices.
  *
+ * A value with two stored forms is two tensors, made by one step: the wide one is its output, the narrow one its second.
+ *
  * graph --oct_plan_make--> plan + weights --oct_engine_open--> engine (packed for this CPU) --oct_context--> outputs
  *
  * A plan names its backend's tactics by name and is portable: tactics whose instruction set is missing at open are
@@ -13,11 +15,13 @@
 
 #include "graph/graph.h"
 
-/* Neutral weights: float32 constants after the passes, shared by reference count. */
+/* Neutral weights: the constants after the passes, float32 or codes of eight bits, shared by reference count. */
 typedef struct oct_constant {
     const char *name;
     oct_shape shape;
-    float *data; /* NULL once released (packed, not wanted any more) */
+    float *data;    /* NULL once released (packed, not wanted any more) */
+    uint8_t *codes; /* instead of data where the form says int8 or e4m3; likewise */
+    oct_form form;  /* OCT_PER_CHANNEL: `scales` is the weights item with them; it is never released */
 } oct_constant;
 typedef struct oct_weights {
     oct_constant *items;
@@ -46,7 +50,7 @@ typedef struct oct_plan_tensor {
     oct_shape shape; /* with the batch */
     oct_form form;
     uint64_t offset;     /* bytes from the arena's start; a multiple of 64 */
-    uint64_t size;       /* bytes */
+    uint64_t size;       /* bytes; a form with a scale a row has them (float32) behind the codes, at oct_tensor_scales */
     int32_t first, last; /* the steps between which it lives: made, last read. The input's first is -1; the input's and
                             the outputs' last is the number of steps, so they stay until the next run */
     bool is_output;
@@ -59,6 +63,8 @@ typedef struct oct_plan_step {
     oct_operand inputs[OCT_PLAN_INPUTS];
     int input_count;
     int32_t output;     /* tensor */
+    int32_t second;     /* tensor: the same numbers in a narrow form; valid with has_second */
+    bool has_second;
     const char *tactic; /* kernel name in the backend's list */
     uint64_t flops, bytes;
 } oct_plan_step;
@@ -76,5 +82,8 @@ typedef struct oct_plan {
     uint64_t arena_size; /* bytes, activations */
     oct_arena arena;     /* names; scratch is asked of the backend at open, not stored */
 } oct_plan;
+
+/* Bytes from a tensor's offset to its rows' scales: its codes, rounded up to 64. */
+uint64_t oct_tensor_scales(const oct_plan_tensor *tensor);
 
 #endif

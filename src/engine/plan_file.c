@@ -11,6 +11,9 @@
 /* fewest bytes of a tensor, a step and a constant: bounds counts before memory is asked for */
 #define TENSOR_LEAST 47
 #define STEP_LEAST 100
+/* bits of a step */
+#define RESIDUAL 1u
+#define SECOND 2u
 
 /* ---- writing */
 
@@ -34,7 +37,7 @@ static void put_tensor(oct_text *out, const oct_plan_tensor *tensor) {
     oct_put_u8(out, tensor->is_output);
 }
 
-static void put_attributes(oct_text *out, const oct_attributes *a) {
+static void put_attributes(oct_text *out, const oct_attributes *a, bool second) {
     oct_put_i32(out, a->stride_h);
     oct_put_i32(out, a->stride_w);
     oct_put_i32(out, a->pad_top);
@@ -50,20 +53,21 @@ static void put_attributes(oct_text *out, const oct_attributes *a) {
     oct_put_i64(out, a->length);
     put_shape(out, &a->shape);
     oct_put_u8(out, a->has_bias);
-    oct_put_u8(out, a->has_residual);
+    oct_put_u8(out, (uint8_t)((a->has_residual ? RESIDUAL : 0) | (second ? SECOND : 0)));
 }
 
 static void put_step(oct_text *out, const oct_plan_step *step) {
     oct_put_text(out, oct_op_rows[step->op].name);
     oct_put_text(out, step->name);
     oct_put_text(out, step->tactic);
-    put_attributes(out, &step->attributes);
+    put_attributes(out, &step->attributes, step->has_second);
     oct_put_u32(out, (uint32_t)step->input_count);
     for (int i = 0; i < step->input_count; i++) {
         oct_put_u8(out, (uint8_t)step->inputs[i].kind);
         oct_put_i32(out, step->inputs[i].index);
     }
     oct_put_i32(out, step->output);
+    if (step->has_second) oct_put_i32(out, step->second);
     oct_put_u64(out, step->flops);
     oct_put_u64(out, step->bytes);
 }
@@ -163,7 +167,8 @@ static void get_tensor(reader *in, oct_plan_tensor *tensor) {
     tensor->is_output = get_choice(in, 2) != 0;
 }
 
-static void get_attributes(reader *in, oct_attributes *a) {
+/* Whether a second output follows. */
+static bool get_attributes(reader *in, oct_attributes *a) {
     a->stride_h = oct_get_i32(&in->bytes);
     a->stride_w = oct_get_i32(&in->bytes);
     a->pad_top = oct_get_i32(&in->bytes);
@@ -179,14 +184,16 @@ static void get_attributes(reader *in, oct_attributes *a) {
     a->length = oct_get_i64(&in->bytes);
     a->shape = get_shape(in);
     a->has_bias = get_choice(in, 2) != 0;
-    a->has_residual = get_choice(in, 2) != 0;
+    const unsigned bits = get_choice(in, (RESIDUAL | SECOND) + 1);
+    a->has_residual = (bits & RESIDUAL) != 0;
+    return (bits & SECOND) != 0;
 }
 
 static void get_step(reader *in, oct_plan_step *step) {
     step->op = get_op(in);
     step->name = get_name(in);
     step->tactic = get_name(in);
-    get_attributes(in, &step->attributes);
+    step->has_second = get_attributes(in, &step->attributes);
     size_t inputs = oct_get_u32(&in->bytes);
     if (inputs > OCT_PLAN_INPUTS) in->bytes.failed = true;
     step->input_count = in->bytes.failed ? 0 : (int)inputs;
@@ -195,6 +202,7 @@ static void get_step(reader *in, oct_plan_step *step) {
         step->inputs[i].index = oct_get_i32(&in->bytes);
     }
     step->output = oct_get_i32(&in->bytes);
+    step->second = step->has_second ? oct_get_i32(&in->bytes) : OCT_NONE;
     step->flops = oct_get_u64(&in->bytes);
     step->bytes = oct_get_u64(&in->bytes);
 }

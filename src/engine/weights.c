@@ -10,10 +10,20 @@ bool oct_value_is_constant(const oct_graph *graph, int32_t id) {
 }
 
 static void weights_free(oct_weights *weights) {
-    for (size_t i = 0; i < weights->count; i++) oct_free(weights->items[i].data);
+    for (size_t i = 0; i < weights->count; i++) {
+        oct_free(weights->items[i].data);
+        oct_free(weights->items[i].codes);
+    }
     oct_free(weights->items);
     oct_arena_free(&weights->arena);
     oct_free(weights);
+}
+
+/* Which of the constants, in order of value id, this one is. */
+static int32_t constant_index(const oct_graph *graph, int32_t id) {
+    int32_t index = 0;
+    for (int32_t i = 0; i < id; i++) index += oct_value_is_constant(graph, i);
+    return index;
 }
 
 octet_status oct_weights_from_graph(oct_weights **out, oct_graph *graph) {
@@ -32,6 +42,8 @@ octet_status oct_weights_from_graph(oct_weights **out, oct_graph *graph) {
         if (!oct_value_is_constant(graph, (int32_t)i)) continue;
         oct_constant *item = &weights->items[weights->count++];
         item->shape = graph->values[i].shape;
+        item->form = graph->values[i].forms[0];
+        if (item->form.scales != OCT_NONE) item->form.scales = constant_index(graph, item->form.scales);
         item->name = oct_arena_strdup(&weights->arena, graph->values[i].name != NULL ? graph->values[i].name : "");
         if (item->name == NULL) {
             weights_free(weights);
@@ -42,8 +54,10 @@ octet_status oct_weights_from_graph(oct_weights **out, oct_graph *graph) {
     size_t next = 0;
     for (size_t i = 0; i < graph->value_count; i++) {
         if (!oct_value_is_constant(graph, (int32_t)i)) continue;
-        weights->items[next++].data = graph->values[i].data;
+        weights->items[next].data = graph->values[i].data;
+        weights->items[next++].codes = graph->values[i].codes;
         graph->values[i].data = NULL;
+        graph->values[i].codes = NULL;
     }
     *out = weights;
     return OCTET_OK;
