@@ -38,20 +38,25 @@ oct_strided oct_site_input(const oct_site *site, int input) {
         const oct_constant *constant = &site->weights->items[operand.index];
         oct_strided a = strided(&constant->shape, constant->shape.dims[constant->shape.rank - 1]);
         a.constant = constant->data;
+        a.codes = constant->codes;
+        a.form = &constant->form;
         a.is_constant = true;
         return a;
     }
-    const oct_plan_tensor *tensor = &site->plan->tensors[operand.index];
+    return oct_site_tensor(site, operand.index);
+}
+
+oct_strided oct_site_tensor(const oct_site *site, int32_t index) {
+    const oct_plan_tensor *tensor = &site->plan->tensors[index];
     oct_strided a = strided(&tensor->shape, tensor->form.channel_stride);
     a.offset = tensor->offset;
+    a.form = &tensor->form;
+    if (tensor->form.granularity == OCT_PER_ROW) a.scales = tensor->offset + oct_tensor_scales(tensor);
     return a;
 }
 
 oct_strided oct_site_output(const oct_site *site) {
-    const oct_plan_tensor *tensor = &site->plan->tensors[site->step->output];
-    oct_strided a = strided(&tensor->shape, tensor->form.channel_stride);
-    a.offset = tensor->offset;
-    return a;
+    return oct_site_tensor(site, site->step->output);
 }
 
 static bool knows(oct_op op, const char *tactic) {
@@ -69,21 +74,14 @@ static bool plainer(oct_op op, const char *tactic, const char *other) {
     return a != NULL && b != NULL && a->isa < b->isa;
 }
 
-/* Every tensor of the step is float32: the formats of all rows so far. */
-static bool formats_fit(const oct_site *site) {
-    const oct_plan_step *step = site->step;
-    if (site->plan->tensors[step->output].form.format != OCT_FORMAT_FP32) return false;
-    for (int j = 0; j < step->input_count; j++)
-        if (step->inputs[j].kind == OCT_OPERAND_TENSOR &&
-            site->plan->tensors[step->inputs[j].index].form.format != OCT_FORMAT_FP32)
-            return false;
-    return true;
+const char *oct_kernel_refuses(const oct_site *site, const oct_kernel *kernel) {
+    const char *why = kernel->driver->forms(site);
+    return why != NULL ? why : kernel->driver->refuses(site, kernel);
 }
 
 static const char *refusal(const oct_site *site, const oct_kernel *kernel, oct_isa limit) {
-    if (kernel->isa > limit) return kernel->isa == OCT_ISA_AVX512 ? "needs avx512" : "needs avx2";
-    if (!formats_fit(site)) return "formats other than fp32";
-    return kernel->driver->refuses(site, kernel);
+    static const char *const needs[OCT_ISA_COUNT] = {"needs c", "needs avx2", "needs avx512", "needs vnni"};
+    return kernel->isa > limit ? needs[kernel->isa] : oct_kernel_refuses(site, kernel);
 }
 
 static void take(const oct_site *site, const oct_kernel *kernel, oct_tactic_choice *choice) {
@@ -118,9 +116,16 @@ static octet_status pack(const oct_plan *plan, const oct_weights *weights, size_
     const oct_site site = {plan, weights, &plan->steps[index]};
     const oct_kernel *kernel = oct_kernel_find(site.step->op, site.step->tactic);
     if (kernel == NULL) return oct_fail(OCTET_INTERNAL, "step %s: no kernel %s", site.step->name, site.step->tactic);
-    const oct_strided out = oct_site_output(&site);
-    *(oct_packed *)packed = (oct_packed){
-        .kernel = kernel, .out = out.offset, .rows = out.rows, .channels = out.channels, .stride = out.stride};
+    oct_packed *head = packed;
+    *head = (oct_packed){.kernel = kernel, .output_count = site.step->has_second ? 2 : 1};
+    for (int i = 0; i < head->output_count; i++) {
+        const oct_strided out = oct_site_tensor(&site, i == 0 ? site.step->output : site.step->second);
+        const int64_t bytes = (int64_t)oct_format_bits(out.form->format) / 8;
+        head->rows = out.rows;
+        head->outputs[i].out = out.offset;
+        head->outputs[i].channels = out.channels * bytes;
+        head->outputs[i].stride = out.stride * bytes;
+    }
     kernel->driver->pack(&site, kernel, packed, pool);
     return OCTET_OK;
 }
@@ -135,10 +140,12 @@ static void run(const oct_plan *plan, size_t index, const void *packed, void *ar
     const oct_plan_step *step = &plan->steps[index];
     if (step->flops < ALONE_FLOPS && step->bytes < ALONE_BYTES) pool = NULL;
     head->kernel->driver->run(packed, arena, scratch, pool);
-    if (head->stride == head->channels) return;
-    float *out = (float *)(void *)((uint8_t *)arena + head->out);
-    for (int64_t row = 0; row < head->rows; row++)
-        memset(out + row * head->stride + head->channels, 0, (size_t)(head->stride - head->channels) * sizeof *out);
+    for (int i = 0; i < head->output_count; i++) {
+        const int64_t channels = head->outputs[i].channels, stride = head->outputs[i].stride;
+        uint8_t *out = (uint8_t *)arena + head->outputs[i].out;
+        for (int64_t row = 0; row < head->rows && stride > channels; row++)
+            memset(out + row * stride + channels, 0, (size_t)(stride - channels));
+    }
 }
 
 const oct_backend *oct_cpu_backend(void) {

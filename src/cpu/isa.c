@@ -8,7 +8,7 @@
 
 #include "cpu/cpu.h"
 
-static const char *const names[OCT_ISA_COUNT] = {"c", "avx2", "avx512"};
+static const char *const names[OCT_ISA_COUNT] = {"c", "avx2", "avx512", "vnni"};
 
 const char *oct_isa_name(oct_isa isa) {
     return (unsigned)isa < OCT_ISA_COUNT ? names[isa] : "unknown";
@@ -40,6 +40,8 @@ bool oct_isa_present(oct_isa isa) {
         return oct_isa_present(OCT_ISA_AVX2) && __builtin_cpu_supports("avx512f") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vl");
+    case OCT_ISA_VNNI:
+        return oct_isa_present(OCT_ISA_AVX512) && __builtin_cpu_supports("avx512vnni");
 #endif
     default:
         return false;
@@ -68,6 +70,6 @@ octet_status oct_isa_limit(const char *forced, oct_isa *isa) {
         *isa = (oct_isa)i;
         return OCTET_OK;
     }
-    return oct_fail(OCTET_INVALID_ARGUMENT, "%s %s: expected c, avx2 or avx512 (this machine has %s at best)", source,
+    return oct_fail(OCTET_INVALID_ARGUMENT, "%s %s: expected c, avx2, avx512 or vnni (this machine has %s at best)", source,
                     forced, names[*isa]);
 }

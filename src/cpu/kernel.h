@@ -41,16 +41,24 @@ typedef struct oct_strided {
     int64_t rows, channels, stride; /* stride: elements from a row to the next */
     uint64_t offset;                /* in the activations' arena */
     const float *constant;          /* a constant's neutral data (NULL once released); else NULL */
+    const uint8_t *codes;           /* of a constant in eight bits: its codes (likewise) */
+    const oct_form *form;
+    uint64_t scales; /* in the arena: of a form with a scale a row */
     bool is_constant;
 } oct_strided;
 oct_strided oct_site_input(const oct_site *site, int input);
-oct_strided oct_site_output(const oct_site *site);
+oct_strided oct_site_output(const oct_site *site); /* the first */
+oct_strided oct_site_tensor(const oct_site *site, int32_t tensor);
 
 /* Packed memory of every step begins with this; what the driver needs at run follows, then the weights. */
 typedef struct oct_packed {
     const oct_kernel *kernel;
-    uint64_t out;                   /* offset in the arena */
-    int64_t rows, channels, stride; /* of the output: the backend zeroes the padding lanes */
+    struct {
+        uint64_t out;             /* offset in the arena */
+        int64_t channels, stride; /* bytes: the backend zeroes the padding lanes */
+    } outputs[2];
+    int output_count;
+    int64_t rows;
 } oct_packed;
 
 struct oct_driver {
@@ -60,7 +68,12 @@ struct oct_driver {
     /* `packed` is zeroed but for its head. */
     void (*pack)(const oct_site *site, const oct_kernel *kernel, void *packed, oct_pool *pool);
     void (*run)(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool);
+    /* NULL: it takes the step's stored forms; else why not. Asked before `refuses`. */
+    const char *(*forms)(const oct_site *site);
 };
+
+/* Why the kernel cannot run the step, its instruction set apart; NULL: it can. */
+const char *oct_kernel_refuses(const oct_site *site, const oct_kernel *kernel);
 
 /* Items for the threads: item i is run once, with `worker_bytes` of scratch of its own. What an item is depends on
  * shapes only, so results do not depend on the number of threads. */

@@ -27,6 +27,8 @@ static void put_operand(const oct_plan *plan, const oct_weights *weights, oct_op
     const oct_shape *shape = constant ? &weights->items[operand.index].shape : &plan->tensors[operand.index].shape;
     oct_text_puts(text, constant ? " c" : " t");
     oct_shape_print(shape, text);
+    if (constant && weights->items[operand.index].form.format != OCT_FORMAT_FP32)
+        oct_text_printf(text, " %s", oct_format_name(weights->items[operand.index].form.format));
     if (!constant)
         oct_text_printf(text, "/%d %s", plan->tensors[operand.index].form.channel_stride,
                         oct_format_name(plan->tensors[operand.index].form.format));
@@ -43,6 +45,7 @@ static void put_signature(const oct_plan *plan, const oct_weights *weights, size
     for (int i = 0; i < step->input_count; i++) put_operand(plan, weights, step->inputs[i], text);
     oct_text_puts(text, " ->");
     put_operand(plan, weights, (oct_operand){OCT_OPERAND_TENSOR, step->output}, text);
+    if (step->has_second) put_operand(plan, weights, (oct_operand){OCT_OPERAND_TENSOR, step->second}, text);
 }
 
 /* ---- timing one candidate */

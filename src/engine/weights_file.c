@@ -13,7 +13,7 @@
 #define CONSTANT_LEAST 21
 
 static uint64_t constant_bytes(const oct_constant *constant) {
-    return (uint64_t)oct_shape_count(&constant->shape) * sizeof(float);
+    return (uint64_t)oct_shape_count(&constant->shape) * oct_format_bits(constant->form.format) / 8;
 }
 
 static uint64_t padding(uint64_t at) {
@@ -29,7 +29,12 @@ static void put_table(const oct_weights *weights, oct_text *out) {
         oct_put_text(out, constant->name);
         oct_put_u8(out, (uint8_t)constant->shape.rank);
         for (int d = 0; d < constant->shape.rank; d++) oct_put_i64(out, constant->shape.dims[d]);
-        oct_put_text(out, oct_format_name(OCT_FORMAT_FP32));
+        oct_put_text(out, oct_format_name(constant->form.format));
+        if (constant->form.format != OCT_FORMAT_FP32) {
+            oct_put_u8(out, (uint8_t)constant->form.granularity);
+            oct_put_f32(out, constant->form.scale);
+            oct_put_i32(out, constant->form.scales);
+        }
         oct_put_u64(out, constant_bytes(constant));
     }
 }
@@ -66,10 +71,11 @@ octet_status oct_weights_write(const oct_weights *weights, oct_write_bytes write
         table.failed || head.failed ? oct_fail_memory() : write_padded(write, user, head.data, head.length, &at);
     for (size_t i = 0; i < weights->count && status == OCTET_OK; i++) {
         const oct_constant *constant = &weights->items[i];
-        if (constant->data == NULL)
+        const void *data = constant->codes != NULL ? (const void *)constant->codes : constant->data;
+        if (data == NULL)
             status = oct_fail(OCTET_INTERNAL, "constant %s: its data was released", constant->name);
         else
-            status = write_padded(write, user, constant->data, constant_bytes(constant), &at);
+            status = write_padded(write, user, data, constant_bytes(constant), &at);
     }
     oct_text_free(&table);
     oct_text_free(&head);
@@ -107,6 +113,26 @@ static octet_status skip_padding(source *in) {
     return OCTET_OK;
 }
 
+/* OCT_FORMAT_COUNT: none that a constant may have. */
+static oct_format format_named(const char *name, size_t length) {
+    for (int i = 0; i < OCT_FORMAT_COUNT; i++) {
+        const char *known = oct_format_name((oct_format)i);
+        if (oct_format_is_weight((oct_format)i) && strlen(known) == length && memcmp(known, name, length) == 0)
+            return (oct_format)i;
+    }
+    return OCT_FORMAT_COUNT;
+}
+
+static void get_form(oct_bytes *in, oct_format format, oct_form *form) {
+    *form = (oct_form){.format = format, .granularity = OCT_PER_TENSOR, .scale = 1.0f, .scales = OCT_NONE};
+    if (format == OCT_FORMAT_FP32) return;
+    unsigned granularity = oct_get_u8(in);
+    if (granularity > OCT_PER_CHANNEL) in->failed = true;
+    form->granularity = (oct_granularity)granularity;
+    form->scale = oct_get_f32(in);
+    form->scales = oct_get_i32(in);
+}
+
 static octet_status get_constant(oct_bytes *in, const char *section, oct_weights *weights, oct_constant *constant) {
     size_t length, format_length;
     const char *name = oct_get_text(in, TEXT_LIMIT, &length);
@@ -120,16 +146,19 @@ static octet_status get_constant(oct_bytes *in, const char *section, oct_weights
             in->failed = true;
     }
     const char *format = oct_get_text(in, TEXT_LIMIT, &format_length);
+    const oct_format found = in->failed ? OCT_FORMAT_FP32 : format_named(format, format_length);
+    if (found == OCT_FORMAT_COUNT) {
+        return oct_fail(OCTET_UNSUPPORTED, "%s: constant %.*s: expected format fp32, int8 or e4m3, found %.*s", section,
+                        (int)length, name, (int)format_length, format);
+    }
+    get_form(in, found, &constant->form);
     uint64_t bytes = oct_get_u64(in);
     size_t expected = 0;
-    if (in->failed || !oct_mul_size(count, sizeof(float), &expected)) {
+    if (in->failed || !oct_mul_size(count, oct_format_bits(found) / 8, &expected)) {
         return oct_fail(OCTET_BAD_FORMAT, "%s: byte %zu of its table: malformed constant", section, in->at);
     }
-    const char *fp32 = oct_format_name(OCT_FORMAT_FP32);
-    if (format_length != strlen(fp32) || memcmp(format, fp32, format_length) != 0) {
-        return oct_fail(OCTET_UNSUPPORTED, "%s: constant %.*s: expected format fp32, found %.*s", section, (int)length,
-                        name, (int)format_length, format);
-    }
+    if (constant->shape.rank > 0)
+        constant->form.channel_stride = (int32_t)constant->shape.dims[constant->shape.rank - 1];
     if (bytes != expected) {
         return oct_fail(OCTET_BAD_FORMAT, "%s: constant %.*s: expected %zu bytes for its shape, found %llu", section,
                         (int)length, name, expected, (unsigned long long)bytes);
@@ -196,17 +225,59 @@ static octet_status read_values(source *in, oct_constant *constant, size_t count
     return OCTET_OK;
 }
 
+/* No NaN in e4m3, no -128 in int8. */
+static octet_status check_codes(const source *in, const oct_constant *constant, size_t count) {
+    const bool int8 = constant->form.format == OCT_FORMAT_INT8;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t code = constant->codes[i];
+        if (int8 ? code != 0x80u : (code & OCT_E4M3_NAN) != OCT_E4M3_NAN) continue;
+        return oct_fail(OCTET_BAD_FORMAT, "%s: constant %s: value %zu is no number of %s", in->name, constant->name, i,
+                        oct_format_name(constant->form.format));
+    }
+    return OCTET_OK;
+}
+
+/* The scales of a constant of codes: positive and finite, one or one a channel. */
+static octet_status check_scales(const source *in, const oct_weights *weights, const oct_constant *constant) {
+    const oct_form *form = &constant->form;
+    if (form->format == OCT_FORMAT_FP32) return OCTET_OK;
+    const float *scales = &form->scale;
+    int64_t count = 1;
+    bool good = constant->shape.rank > 0 && (form->granularity == OCT_PER_CHANNEL || form->scales == OCT_NONE);
+    if (good && form->granularity == OCT_PER_CHANNEL) {
+        good = form->scales >= 0 && (size_t)form->scales < weights->count;
+        const oct_constant *vector = good ? &weights->items[form->scales] : NULL;
+        good = good && vector->data != NULL && vector->shape.rank == 1 &&
+               vector->shape.dims[0] == constant->shape.dims[0];
+        if (good) {
+            scales = vector->data;
+            count = vector->shape.dims[0];
+        }
+    }
+    for (int64_t i = 0; good && i < count; i++) good = scales[i] > 0 && isfinite(scales[i]);
+    if (good) return OCTET_OK;
+    return oct_fail(OCTET_BAD_FORMAT, "%s: constant %s: its scales are not possible", in->name, constant->name);
+}
+
 static octet_status read_data(source *in, oct_weights *weights) {
     for (size_t i = 0; i < weights->count; i++) {
         oct_constant *constant = &weights->items[i];
         uint64_t bytes = constant_bytes(constant);
         if (bytes > in->size - in->at)
             return oct_fail(OCTET_BAD_FORMAT, "%s: constant %s: beyond the end", in->name, constant->name);
-        constant->data = oct_alloc((size_t)bytes);
-        if (constant->data == NULL) return oct_fail_memory();
-        OCT_TRY(read_values(in, constant, (size_t)(bytes / sizeof(float))));
+        void *data = oct_alloc((size_t)bytes);
+        if (data == NULL) return oct_fail_memory();
+        if (constant->form.format == OCT_FORMAT_FP32) {
+            constant->data = data;
+            OCT_TRY(read_values(in, constant, (size_t)(bytes / sizeof(float))));
+        } else {
+            constant->codes = data;
+            OCT_TRY(take(in, data, bytes));
+            OCT_TRY(check_codes(in, constant, (size_t)bytes));
+        }
         OCT_TRY(skip_padding(in));
     }
+    for (size_t i = 0; i < weights->count; i++) OCT_TRY(check_scales(in, weights, &weights->items[i]));
     if (in->at != in->size)
         return oct_fail(OCTET_BAD_FORMAT, "%s: %llu bytes after the last constant", in->name,
                         (unsigned long long)(in->size - in->at));

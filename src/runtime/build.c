@@ -35,12 +35,27 @@ typedef struct building {
 
 /* ---- weights of several sizes: position embeddings differ, all else is shared */
 
-static size_t find_constant(const oct_weights *weights, size_t count, const oct_constant *wanted) {
-    size_t bytes = (size_t)oct_shape_count(&wanted->shape) * sizeof(float);
+/* map: where the constants of `b` that moved to `a` already are. */
+static bool same_scales(const oct_weights *a, const oct_constant *x, const oct_weights *b, const oct_constant *y,
+                        const int32_t *map) {
+    if (x->form.format != y->form.format || x->form.granularity != y->form.granularity) return false;
+    if (x->form.scales == OCT_NONE || y->form.scales == OCT_NONE)
+        return x->form.scales == y->form.scales && x->form.scale == y->form.scale;
+    const oct_constant *left = &a->items[x->form.scales], *right = &b->items[y->form.scales];
+    const float *data = right->data != NULL ? right->data : a->items[map[y->form.scales]].data;
+    return oct_shape_equal(&left->shape, &right->shape) &&
+           memcmp(left->data, data, (size_t)oct_shape_count(&left->shape) * sizeof(float)) == 0;
+}
+
+static size_t find_constant(const oct_weights *weights, size_t count, const oct_weights *other,
+                            const oct_constant *wanted, const int32_t *map) {
+    size_t bytes = (size_t)oct_shape_count(&wanted->shape) * oct_format_bits(wanted->form.format) / 8;
+    const void *data = wanted->codes != NULL ? (const void *)wanted->codes : wanted->data;
     for (size_t i = 0; i < count; i++) {
         const oct_constant *item = &weights->items[i];
         if (strcmp(item->name, wanted->name) == 0 && oct_shape_equal(&item->shape, &wanted->shape) &&
-            memcmp(item->data, wanted->data, bytes) == 0) {
+            same_scales(weights, item, other, wanted, map) &&
+            memcmp(item->codes != NULL ? (const void *)item->codes : item->data, data, bytes) == 0) {
             return i;
         }
     }
@@ -52,17 +67,23 @@ static octet_status merge_weights(building *b, oct_weights *other, int32_t *map)
     oct_weights *all = b->weights;
     size_t known = all->count; /* constants of one size are all distinct: look among the earlier sizes' only */
     for (size_t i = 0; i < other->count; i++) {
-        size_t at = find_constant(all, known, &other->items[i]);
+        size_t at = find_constant(all, known, other, &other->items[i], map);
         if (at == known) {
             if (!oct_grow((void **)&all->items, sizeof *all->items, all->count + 1, &b->weights_capacity))
                 return oct_fail_memory();
             char *name = oct_arena_strdup(&all->arena, other->items[i].name);
             if (name == NULL) return oct_fail_memory();
             at = all->count++;
-            all->items[at] = (oct_constant){.name = name, .shape = other->items[i].shape, .data = other->items[i].data};
+            all->items[at] = other->items[i];
+            all->items[at].name = name;
             other->items[i].data = NULL;
+            other->items[i].codes = NULL;
         }
         map[i] = (int32_t)at;
+    }
+    for (size_t i = 0; i < other->count; i++) {
+        const int32_t scales = other->items[i].form.scales;
+        if (scales != OCT_NONE) all->items[map[i]].form.scales = map[scales];
     }
     return OCTET_OK;
 }

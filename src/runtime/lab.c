@@ -95,7 +95,7 @@ static octet_status shapes(octet_model *model, oct_text *text) {
     }
     OCT_TRY(oct_model_engine(model, model->height, model->width, NULL, &engine, &weights));
     for (size_t i = 0; i < weights->count; i++) {
-        oct_text_printf(text, "%-60s fp32     ", weights->items[i].name);
+        oct_text_printf(text, "%-60s %-8s ", weights->items[i].name, oct_format_name(weights->items[i].form.format));
         oct_shape_print(&weights->items[i].shape, text);
         oct_text_puts(text, "\n");
     }
@@ -171,7 +171,10 @@ octet_status octet_lab_get_figures(octet_model *model, octet_lab_figures *figure
                              .packed_bytes = oct_engine_packed_bytes(engine),
                              .arena_bytes = plan->arena_size,
                              .steps = plan->step_count};
-    for (size_t i = 0; i < plan->step_count; i++) own.flops += plan->steps[i].flops;
+    for (size_t i = 0; i < plan->step_count; i++) {
+        own.flops += plan->steps[i].flops;
+        own.unfused_quantize += plan->steps[i].op == OCT_OP_QUANTIZE || plan->steps[i].op == OCT_OP_DEQUANTIZE;
+    }
     oct_engine_release(engine);
     return oct_options_give(figures, &own, sizeof own, "octet_lab_figures");
 }

@@ -90,7 +90,8 @@ static void watch_step(void *user, const oct_plan *plan, size_t step, const void
     (void)user;
     const oct_plan_step *row = &plan->steps[step];
     const oct_plan_tensor *tensor = &plan->tensors[row->output];
-    bool dense = tensor->form.channel_stride == tensor->shape.dims[tensor->shape.rank - 1];
+    bool dense = tensor->form.format == OCT_FORMAT_FP32 &&
+                 tensor->form.channel_stride == tensor->shape.dims[tensor->shape.rank - 1];
     oct_watch_emit("cpu", row->tactic, row->name, oct_format_name(tensor->form.format), tensor->shape.rank,
                    tensor->shape.dims, dense ? output : NULL, seconds * 1e3);
 }
