@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 4 rows x 16 columns in 16-bit multiplications, which never saturate: pairs of K, widened a chunk at a time for the
+ * rows, in registers for the weights. */
+#include "cpu/kernels/kernels.h"
+
+#include "cpu/kernels/stored_avx2.h"
+
+#define ROWS 4
+#define UNIT 2
+#define CHUNK 256 /* codes of a row widened at once */
+
+/* Pairs of a row's codes as two 16-bit numbers each. */
+static void widen(const int8_t *a, int64_t count, int32_t *pairs) {
+    int64_t k = 0;
+    for (; k + 16 <= count; k += 16) {
+        const __m128i codes = _mm_loadu_si128((const __m128i *)(const void *)(a + k));
+        _mm256_storeu_si256((__m256i *)(void *)(pairs + k / UNIT), _mm256_cvtepi8_epi16(codes));
+    }
+    for (; k < count; k += UNIT) {
+        const int16_t both[2] = {a[k], k + 1 < count ? a[k + 1] : 0};
+        memcpy(pairs + k / UNIT, both, sizeof *pairs);
+    }
+}
+
+OCT_INLINE __m256i weights_at(const uint8_t *panel) {
+    return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)panel));
+}
+
+OCT_INLINE void chunk(__m256i (*acc)[2], int32_t (*pairs)[CHUNK / UNIT], const int rows, int64_t steps,
+                      const uint8_t *panel) {
+    for (int64_t k = 0; k < steps; k++, panel += 16 * UNIT) {
+        const __m256i w0 = weights_at(panel), w1 = weights_at(panel + 16);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            const __m256i x = _mm256_set1_epi32(pairs[r][k]);
+            acc[r][0] = _mm256_add_epi32(acc[r][0], _mm256_madd_epi16(x, w0));
+            acc[r][1] = _mm256_add_epi32(acc[r][1], _mm256_madd_epi16(x, w1));
+        }
+    }
+}
+
+OCT_INLINE void finish(const oct_gemm_i8 *g, __m256i sum, int64_t r, int v) {
+    const int64_t count = g->columns - 8 * v;
+    if (count <= 0) return;
+    const __m256i mask = oct_mask(count);
+    __m256 scale = _mm256_loadu_ps(g->scales + 8 * v);
+    if (g->row_scales != NULL) scale = _mm256_mul_ps(_mm256_set1_ps(g->row_scales[r]), scale);
+    __m256 x = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), scale, _mm256_loadu_ps(g->bias + 8 * v));
+    if (g->residual != NULL)
+        x = _mm256_add_ps(x, _mm256_maskload_ps(g->residual + r * g->residual_stride + 8 * v, mask));
+    x = oct_v_activate(g->activation, x);
+    if (g->out != NULL) _mm256_maskstore_ps(g->out + r * g->out_stride + 8 * v, mask, x);
+    if (g->codes != NULL)
+        oct_v_store_bytes((uint8_t *)g->codes + r * g->code_stride + 8 * v, oct_v_int8(x, _mm256_set1_ps(g->inverse)),
+                          count);
+}
+
+OCT_INLINE void tile(const oct_gemm_i8 *g, int64_t row, const int rows) {
+    int32_t pairs[ROWS][CHUNK / UNIT];
+    __m256i acc[ROWS][2];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = _mm256_setzero_si256();
+    const uint8_t *panel = g->panel;
+    for (int64_t s = 0; s < g->segments; s++) {
+        const int8_t *a = g->a + row * g->row_stride + s * g->segment_stride;
+        for (int64_t k = 0; k < g->length; k += CHUNK) {
+            const int64_t count = g->length - k < CHUNK ? g->length - k : CHUNK;
+            const int64_t steps = (count + UNIT - 1) / UNIT;
+            for (int r = 0; r < rows; r++) widen(a + r * g->row_stride + k, count, pairs[r]);
+            chunk(acc, pairs, rows, steps, panel);
+            panel += steps * 16 * UNIT;
+        }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 2
+        for (int v = 0; v < 2; v++) finish(g, acc[r][v], row + r, v);
+}
+
+typedef void tile_function(const oct_gemm_i8 *g, int64_t row);
+#define TILE(rows)                                                                                                     \
+    static __attribute__((noinline)) void tile_##rows(const oct_gemm_i8 *g, int64_t row) {                             \
+        tile(g, row, rows);                                                                                            \
+    }
+TILE(1)
+TILE(2)
+TILE(3)
+TILE(4)
+static tile_function *const tiles[ROWS] = {tile_1, tile_2, tile_3, tile_4};
+
+void oct_gemm_i8_4x16_avx2(const oct_gemm_i8 *g) {
+    int64_t left = (g->rows + ROWS - 1) / ROWS;
+    for (int64_t row = 0; row < g->rows; left--) {
+        const int64_t rows = (g->rows - row + left - 1) / left;
+        tiles[rows - 1](g, row);
+        row += rows;
+    }
+}
