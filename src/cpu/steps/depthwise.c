@@ -13,8 +13,9 @@ typedef struct depthwise {
     oct_packed head;
     oct_depthwise_f32_body *body;
     oct_depthwise_f32 row; /* what all rows share */
+    oct_storing storing;
     int64_t height, out_h, lines, step_h, pad_top;
-    uint64_t in, out, residual;
+    uint64_t in, residual;
     bool has_residual;
     int64_t block; /* lines an item */
 } depthwise;
@@ -28,8 +29,8 @@ static void describe(const oct_site *site, const oct_kernel *kernel, depthwise *
                      .lines = out.shape.dims[0] * out.shape.dims[1],
                      .step_h = a->stride_h,
                      .pad_top = a->pad_top,
-                     .in = x.offset,
-                     .out = out.offset};
+                     .storing = oct_site_storing(site, kernel->isa),
+                     .in = x.offset};
     d->row = (oct_depthwise_f32){.kernel_h = (int)weight.shape.dims[1],
                                  .kernel_w = (int)weight.shape.dims[2],
                                  .width = x.shape.dims[2],
@@ -39,7 +40,7 @@ static void describe(const oct_site *site, const oct_kernel *kernel, depthwise *
                                  .channels = x.channels,
                                  .lanes = oct_ceil_div(x.channels, LANES) * LANES,
                                  .out_width = out.shape.dims[2],
-                                 .out_stride = out.stride,
+                                 .out_stride = d->storing.wide ? d->storing.stride : out.channels,
                                  .activation = a->activation};
     const int residual = oct_residual_input(site->step);
     if (residual >= 0) {
@@ -64,6 +65,7 @@ static const char *refuses(const oct_site *site, const oct_kernel *kernel) {
 static void size(const oct_site *site, const oct_kernel *kernel, oct_tactic_choice *choice) {
     depthwise d;
     describe(site, kernel, &d);
+    choice->worker = oct_storing_scratch(&d.storing, d.row.out_width, d.row.channels);
     choice->packed =
         oct_round_up(sizeof d) + (uint64_t)((d.row.kernel_h * d.row.kernel_w + 1) * d.row.lanes) * sizeof(float);
 }
@@ -87,12 +89,11 @@ static void pack(const oct_site *site, const oct_kernel *kernel, void *packed, o
 typedef struct job {
     const depthwise *d;
     oct_depthwise_f32 row;
+    uint8_t *arena;
     const float *in, *residual;
-    float *out;
 } job;
 
 static void item(const void *argument, size_t index, void *worker) {
-    (void)worker;
     const job *j = argument;
     const depthwise *d = j->d;
     oct_depthwise_f32 row = j->row;
@@ -103,9 +104,12 @@ static void item(const void *argument, size_t index, void *worker) {
             const int64_t y = top + i;
             row.in[i] = y < 0 || y >= d->height ? NULL : j->in + (n * d->height + y) * row.width * row.in_stride;
         }
-        row.out = j->out + line * row.out_width * row.out_stride;
+        row.out = worker;
+        if (d->storing.wide) row.out = oct_at(j->arena, d->storing.out) + line * row.out_width * row.out_stride;
         row.residual = d->has_residual ? j->residual + line * row.out_width * row.residual_stride : NULL;
         d->body(&row);
+        oct_store_narrow(&d->storing, j->arena, row.out, row.out_stride, line * row.out_width, 0, row.out_width,
+                         row.channels);
     }
 }
 
@@ -113,12 +117,13 @@ static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *
     const depthwise *d = packed;
     job j = {.d = d,
              .row = d->row,
+             .arena = arena,
              .in = oct_at(arena, d->in),
-             .residual = oct_at(arena, d->residual),
-             .out = oct_at(arena, d->out)};
+             .residual = oct_at(arena, d->residual)};
     j.row.bias = oct_packed_floats_const(packed, sizeof *d);
     j.row.weights = j.row.bias + d->row.lanes;
-    oct_items_run(pool, (size_t)oct_ceil_div(d->lines, d->block), item, &j, scratch, 0);
+    oct_items_run(pool, (size_t)oct_ceil_div(d->lines, d->block), item, &j, scratch,
+                  (size_t)oct_storing_scratch(&d->storing, d->row.out_width, d->row.channels));
 }
 
-const oct_driver oct_driver_depthwise = {refuses, size, pack, run};
+const oct_driver oct_driver_depthwise = {refuses, size, pack, run, oct_forms_narrow};

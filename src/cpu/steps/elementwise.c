@@ -11,7 +11,8 @@
 typedef struct elementwise {
     oct_packed head;
     oct_elementwise_f32_body *body;
-    uint64_t x, y, out;
+    oct_storing storing;
+    uint64_t x, y;
     bool has_y, constant_y;
     int64_t rows, y_rows, channels, x_stride, y_stride, out_stride;
     int64_t block; /* rows an item; divides y_rows into whole blocks or none */
@@ -20,17 +21,18 @@ typedef struct elementwise {
 } elementwise;
 
 static void describe(const oct_site *site, const oct_kernel *kernel, elementwise *e) {
-    const oct_strided x = oct_site_input(site, 0), out = oct_site_output(site);
+    const oct_strided x = oct_site_input(site, 0);
     *e = (elementwise){.body = (oct_elementwise_f32_body *)kernel->body,
+                       .storing = oct_site_storing(site, kernel->isa),
                        .x = x.offset,
-                       .out = out.offset,
                        .rows = x.rows,
                        .y_rows = x.rows,
                        .channels = x.channels,
                        .x_stride = x.stride,
-                       .out_stride = out.stride,
-                       .dense = x.stride == x.channels && out.stride == out.channels,
+                       .out_stride = x.channels,
                        .activation = site->step->attributes.activation};
+    if (e->storing.wide) e->out_stride = e->storing.stride;
+    e->dense = x.stride == x.channels && e->out_stride == x.channels;
     if (site->step->op == OCT_OP_ADD) {
         const oct_strided y = oct_site_input(site, 1);
         e->has_y = true;
@@ -56,6 +58,7 @@ static uint64_t constant_floats(const elementwise *e) {
 static void size(const oct_site *site, const oct_kernel *kernel, oct_tactic_choice *choice) {
     elementwise e;
     describe(site, kernel, &e);
+    choice->worker = oct_storing_scratch(&e.storing, e.block, e.channels);
     choice->packed = oct_round_up(sizeof e) + constant_floats(&e) * sizeof(float);
 }
 
@@ -72,37 +75,39 @@ static void pack(const oct_site *site, const oct_kernel *kernel, void *packed, o
 
 typedef struct job {
     const elementwise *e;
+    uint8_t *arena;
     const float *x, *y;
-    float *out;
 } job;
 
 /* Items tile y's rows; those of further pictures follow. */
 static void item(const void *argument, size_t index, void *worker) {
-    (void)worker;
     const job *j = argument;
     const elementwise *e = j->e;
     const int64_t each = oct_ceil_div(e->y_rows, e->block);
     const int64_t first = (int64_t)index % each * e->block, base = (int64_t)index / each * e->y_rows;
     const int64_t count = oct_least(e->block, e->y_rows - first);
     const int64_t runs = e->dense ? 1 : count;
+    float *out = worker; /* of the block's first row */
+    if (e->storing.wide) out = oct_at(j->arena, e->storing.out) + (base + first) * e->out_stride;
     for (int64_t r = 0; r < runs; r++) {
         const int64_t row = base + first + r;
         const oct_elementwise_f32 one = {.x = j->x + row * e->x_stride,
                                          .y = e->has_y ? j->y + (first + r) * e->y_stride : NULL,
-                                         .out = j->out + row * e->out_stride,
+                                         .out = out + r * e->out_stride,
                                          .count = e->dense ? count * e->channels : e->channels,
                                          .activation = e->activation};
         e->body(&one);
     }
+    oct_store_narrow(&e->storing, j->arena, out, e->out_stride, base + first, 0, count, e->channels);
 }
 
 static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool) {
     const elementwise *e = packed;
-    const job j = {e, oct_at(arena, e->x),
-                   e->constant_y ? oct_packed_floats_const(packed, sizeof *e) : oct_at(arena, e->y),
-                   oct_at(arena, e->out)};
+    const job j = {e, arena, oct_at(arena, e->x),
+                   e->constant_y ? oct_packed_floats_const(packed, sizeof *e) : oct_at(arena, e->y)};
     const int64_t items = e->rows / e->y_rows * oct_ceil_div(e->y_rows, e->block);
-    oct_items_run(pool, (size_t)items, item, &j, scratch, 0);
+    oct_items_run(pool, (size_t)items, item, &j, scratch,
+                  (size_t)oct_storing_scratch(&e->storing, e->block, e->channels));
 }
 
-const oct_driver oct_driver_elementwise = {refuses, size, pack, run};
+const oct_driver oct_driver_elementwise = {refuses, size, pack, run, oct_forms_rows};

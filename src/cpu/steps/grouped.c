@@ -9,8 +9,9 @@ typedef struct grouped {
     oct_packed head;
     oct_grouped_f32_body *body;
     oct_grouped_f32 row;
+    oct_storing storing;
     int64_t out_h, lines, step_h, pad_top;
-    uint64_t in, out, residual;
+    uint64_t in, residual;
     bool has_residual;
 } grouped;
 
@@ -22,8 +23,8 @@ static void describe(const oct_site *site, const oct_kernel *kernel, grouped *g)
                    .lines = out.shape.dims[0] * out.shape.dims[1],
                    .step_h = a->stride_h,
                    .pad_top = a->pad_top,
-                   .in = x.offset,
-                   .out = out.offset};
+                   .storing = oct_site_storing(site, kernel->isa),
+                   .in = x.offset};
     g->row = (oct_grouped_f32){.height = x.shape.dims[1],
                                .width = x.shape.dims[2],
                                .row_stride = x.shape.dims[2] * x.stride,
@@ -36,7 +37,7 @@ static void describe(const oct_site *site, const oct_kernel *kernel, grouped *g)
                                .groups = a->groups,
                                .outputs = out.channels,
                                .out_width = out.shape.dims[2],
-                               .out_stride = out.stride,
+                               .out_stride = g->storing.wide ? g->storing.stride : out.channels,
                                .activation = a->activation};
     const int residual = oct_residual_input(site->step);
     if (residual >= 0) {
@@ -59,6 +60,7 @@ static const char *refuses(const oct_site *site, const oct_kernel *kernel) {
 static void size(const oct_site *site, const oct_kernel *kernel, oct_tactic_choice *choice) {
     grouped g;
     describe(site, kernel, &g);
+    choice->worker = oct_storing_scratch(&g.storing, g.row.out_width, g.row.outputs);
     choice->packed = oct_round_up(sizeof g) + (uint64_t)(weight_count(&g) + g.row.outputs) * sizeof(float);
 }
 
@@ -77,33 +79,36 @@ static void pack(const oct_site *site, const oct_kernel *kernel, void *packed, o
 typedef struct job {
     const grouped *g;
     oct_grouped_f32 row;
+    uint8_t *arena;
     const float *in, *residual;
-    float *out;
 } job;
 
 static void item(const void *argument, size_t index, void *worker) {
-    (void)worker;
     const job *j = argument;
     const grouped *g = j->g;
     oct_grouped_f32 row = j->row;
     const int64_t line = (int64_t)index;
     row.picture = j->in + line / g->out_h * row.height * row.row_stride;
     row.top = line % g->out_h * g->step_h - g->pad_top;
-    row.out = j->out + line * row.out_width * row.out_stride;
+    row.out = worker;
+    if (g->storing.wide) row.out = oct_at(j->arena, g->storing.out) + line * row.out_width * row.out_stride;
     row.residual = g->has_residual ? j->residual + line * row.out_width * row.residual_stride : NULL;
     g->body(&row);
+    oct_store_narrow(&g->storing, j->arena, row.out, row.out_stride, line * row.out_width, 0, row.out_width,
+                     row.outputs);
 }
 
 static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool) {
     const grouped *g = packed;
     job j = {.g = g,
              .row = g->row,
+             .arena = arena,
              .in = oct_at(arena, g->in),
-             .residual = oct_at(arena, g->residual),
-             .out = oct_at(arena, g->out)};
+             .residual = oct_at(arena, g->residual)};
     j.row.bias = oct_packed_floats_const(packed, sizeof *g);
     j.row.weights = j.row.bias + g->row.outputs;
-    oct_items_run(pool, (size_t)g->lines, item, &j, scratch, 0);
+    oct_items_run(pool, (size_t)g->lines, item, &j, scratch,
+                  (size_t)oct_storing_scratch(&g->storing, g->row.out_width, g->row.outputs));
 }
 
-const oct_driver oct_driver_grouped = {refuses, size, pack, run};
+const oct_driver oct_driver_grouped = {refuses, size, pack, run, oct_forms_narrow};

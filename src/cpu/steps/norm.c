@@ -12,7 +12,8 @@
 typedef struct norm {
     oct_packed head;
     oct_body *body;
-    uint64_t in, out;
+    oct_storing storing;
+    uint64_t in;
     int64_t rows, channels, in_stride, out_stride, block;
     float epsilon;
 } norm;
@@ -27,24 +28,27 @@ static const char *refuses_batch(const oct_site *site, const oct_kernel *kernel)
     return oct_refuse_operands(site, 1, 4);
 }
 
-static void size(const oct_site *site, const oct_kernel *kernel, oct_tactic_choice *choice) {
-    (void)kernel;
-    choice->packed = oct_round_up(sizeof(norm)) + (uint64_t)(2 * oct_site_output(site).channels) * sizeof(float);
-}
-
 static void describe(const oct_site *site, const oct_kernel *kernel, norm *n) {
     const oct_packed head = n->head;
-    const oct_strided x = oct_site_input(site, 0), out = oct_site_output(site);
+    const oct_strided x = oct_site_input(site, 0);
     *n = (norm){.head = head,
                 .body = kernel->body,
                 .in = x.offset,
-                .out = out.offset,
+                .storing = oct_site_storing(site, kernel->isa),
                 .rows = x.rows,
                 .channels = x.channels,
                 .in_stride = x.stride,
-                .out_stride = out.stride,
+                .out_stride = x.channels,
                 .block = oct_ceil_div(ITEM_NUMBERS, x.channels),
                 .epsilon = (float)site->step->attributes.epsilon};
+    if (n->storing.wide) n->out_stride = n->storing.stride;
+}
+
+static void size(const oct_site *site, const oct_kernel *kernel, oct_tactic_choice *choice) {
+    norm n = {0};
+    describe(site, kernel, &n);
+    choice->worker = oct_storing_scratch(&n.storing, n.block, n.channels);
+    choice->packed = oct_round_up(sizeof(norm)) + (uint64_t)(2 * oct_site_output(site).channels) * sizeof(float);
 }
 
 static void pack_layer(const oct_site *site, const oct_kernel *kernel, void *packed, oct_pool *pool) {
@@ -72,12 +76,17 @@ static void pack_batch(const oct_site *site, const oct_kernel *kernel, void *pac
 
 typedef struct job {
     const norm *n;
+    uint8_t *arena;
     const float *in, *first, *second;
-    float *out;
 } job;
 
+/* Where row `row` of the output goes, or a block of rows in the worker's scratch. */
+static float *out_at(const job *j, int64_t row, void *worker) {
+    const oct_storing *s = &j->n->storing;
+    return s->wide ? oct_at(j->arena, s->out) + row * s->stride : worker;
+}
+
 static void layer_item(const void *argument, size_t index, void *worker) {
-    (void)worker;
     const job *j = argument;
     const norm *n = j->n;
     const int64_t row = (int64_t)index * n->block;
@@ -86,22 +95,22 @@ static void layer_item(const void *argument, size_t index, void *worker) {
                                       .gamma = j->first,
                                       .beta = j->second,
                                       .epsilon = n->epsilon,
-                                      .out = j->out + row * n->out_stride,
+                                      .out = out_at(j, row, worker),
                                       .out_stride = n->out_stride,
                                       .rows = oct_least(n->block, n->rows - row),
                                       .channels = n->channels};
     ((oct_layer_norm_f32_body *)n->body)(&block);
+    oct_store_narrow(&n->storing, j->arena, block.out, block.out_stride, row, 0, block.rows, block.channels);
 }
 
 static void batch_item(const void *argument, size_t index, void *worker) {
-    (void)worker;
     const job *j = argument;
     const norm *n = j->n;
     const int64_t row = (int64_t)index * n->block;
     const oct_batch_norm_f32 block = {.in = j->in + row * n->in_stride,
                                       .scale = j->first,
                                       .shift = j->second,
-                                      .out = j->out + row * n->out_stride,
+                                      .out = out_at(j, row, worker),
                                       .rows = oct_least(n->block, n->rows - row),
                                       .channels = n->channels,
                                       .in_stride = n->in_stride,
@@ -112,8 +121,9 @@ static void batch_item(const void *argument, size_t index, void *worker) {
 static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool, oct_item item) {
     const norm *n = packed;
     const float *first = oct_packed_floats_const(packed, sizeof *n);
-    const job j = {n, oct_at(arena, n->in), first, first + n->channels, oct_at(arena, n->out)};
-    oct_items_run(pool, (size_t)oct_ceil_div(n->rows, n->block), item, &j, scratch, 0);
+    const job j = {n, arena, oct_at(arena, n->in), first, first + n->channels};
+    oct_items_run(pool, (size_t)oct_ceil_div(n->rows, n->block), item, &j, scratch,
+                  (size_t)oct_storing_scratch(&n->storing, n->block, n->channels));
 }
 
 static void run_layer(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool) {
@@ -124,5 +134,5 @@ static void run_batch(const void *packed, uint8_t *arena, uint8_t *scratch, oct_
     run(packed, arena, scratch, pool, batch_item);
 }
 
-const oct_driver oct_driver_layer_norm = {refuses_layer, size, pack_layer, run_layer};
-const oct_driver oct_driver_batch_norm = {refuses_batch, size, pack_batch, run_batch};
+const oct_driver oct_driver_layer_norm = {refuses_layer, size, pack_layer, run_layer, oct_forms_rows};
+const oct_driver oct_driver_batch_norm = {refuses_batch, size, pack_batch, run_batch, oct_forms_f32};

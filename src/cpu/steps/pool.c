@@ -65,4 +65,4 @@ static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *
     oct_items_run(pool, (size_t)(p->batch * oct_ceil_div(p->channels, CHANNELS)), item, &j, scratch, 0);
 }
 
-const oct_driver oct_driver_pool = {refuses, size, pack, run};
+const oct_driver oct_driver_pool = {refuses, size, pack, run, oct_forms_f32};
