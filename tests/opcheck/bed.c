@@ -3,6 +3,7 @@
  * and the scratch begin as NaN. After a run every byte outside the output must be what it was, padding lanes of the
  * output zero. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -53,13 +54,14 @@ static int64_t rows_of(const oct_shape *shape) {
 }
 
 static uint64_t tensor_bytes(const oct_plan_tensor *t) {
-    return ((uint64_t)(rows_of(&t->shape) * t->form.channel_stride) * sizeof(float) + 63) / 64 * 64;
+    const uint64_t scales = t->form.granularity == OCT_PER_ROW ? (uint64_t)rows_of(&t->shape) * sizeof(float) : 0;
+    return oct_tensor_scales(t) + (scales + 63) / 64 * 64;
 }
 
 /* The next tensor, behind a guard. */
-static oct_plan_tensor place(bed *b, const oct_shape *shape, int padding) {
-    oct_plan_tensor t = {.name = "tensor", .shape = *shape};
-    t.form = (oct_form){.format = OCT_FORMAT_FP32, .scale = 1.0f, .scales = OCT_NONE};
+static oct_plan_tensor place(bed *b, const oct_shape *shape, const oct_form *form, int padding) {
+    oct_plan_tensor t = {.name = "tensor", .shape = *shape, .form = *form};
+    t.form.scales = OCT_NONE;
     t.form.channel_stride = (int32_t)shape->dims[shape->rank - 1] + padding;
     t.offset = b->arena_size + GUARD;
     t.size = tensor_bytes(&t);
@@ -67,13 +69,79 @@ static oct_plan_tensor place(bed *b, const oct_shape *shape, int padding) {
     return t;
 }
 
-static void spread(uint8_t *arena, const oct_plan_tensor *t, const float *data) {
-    float *to = (float *)(void *)(arena + t->offset);
-    const int64_t channels = t->shape.dims[t->shape.rank - 1];
-    for (int64_t r = 0; r < rows_of(&t->shape); r++) {
-        memset(to + r * t->form.channel_stride, 0, (size_t)t->form.channel_stride * sizeof *to);
-        memcpy(to + r * t->form.channel_stride, data + r * channels, (size_t)channels * sizeof *to);
+/* A constant: as it is, or as codes, which the array then holds the numbers of. */
+static void make_constant(bed *b, int i) {
+    const oct_form *form = &b->c->forms[i];
+    const oct_shape *shape = &b->c->shapes[i];
+    oct_stored *stored = &b->stored[i];
+    oct_constant *constant = &b->constants[i];
+    *constant = (oct_constant){.name = "constant", .shape = *shape, .form = *form};
+    constant->form.scales = OCT_NONE;
+    *stored = (oct_stored){.array = b->arrays[i], .form = &constant->form};
+    if (form->format == OCT_FORMAT_FP32) {
+        constant->data = b->arrays[i].data;
+        return;
     }
+    const bool channels = form->granularity == OCT_PER_CHANNEL;
+    const size_t count = (size_t)oct_shape_count(shape), groups = channels ? (size_t)shape->dims[0] : 1;
+    b->scales[i] = oct_alloc(groups * sizeof(float));
+    stored->codes = oct_alloc(count);
+    if (b->scales[i] == NULL || stored->codes == NULL) abort();
+    oct_scaled_scales(form->format, b->arrays[i].data, groups, count / groups, count / groups, b->scales[i]);
+    constant->codes = (uint8_t *)stored->codes;
+    oct_scaled_encode(form->format, b->arrays[i].data, groups, count / groups, count / groups, b->scales[i],
+                      constant->codes);
+    oct_scaled_decode(form->format, constant->codes, groups, count / groups, count / groups, b->scales[i],
+                      b->arrays[i].data);
+    constant->form.scale = b->scales[i][0];
+    if (!channels) return;
+    constant->form.scales = OCT_NODE_INPUTS;
+    stored->scales = b->scales[i];
+    b->constants[OCT_NODE_INPUTS] = (oct_constant){.name = "scales",
+                                                   .shape = oct_shape_of(1, (const int64_t[]){(int64_t)groups}),
+                                                   .data = b->scales[i],
+                                                   .form = {.scale = 1.0f, .scales = OCT_NONE}};
+}
+
+static void put_number(const oct_plan_tensor *t, uint8_t *base, int64_t at, float x, float scale) {
+    const float inverse = 1.0f / scale;
+    if (t->form.format == OCT_FORMAT_INT8)
+        ((int8_t *)base)[at] = oct_stored_int8(x, inverse);
+    else if (t->form.format == OCT_FORMAT_E4M3)
+        base[at] = oct_e4m3_encode(x * inverse);
+    else if (t->form.format == OCT_FORMAT_FP16)
+        ((uint16_t *)(void *)base)[at] = oct_fp16_encode(x);
+    else if (t->form.format == OCT_FORMAT_BF16)
+        ((uint16_t *)(void *)base)[at] = oct_bf16_encode(x);
+    else
+        ((float *)(void *)base)[at] = x;
+}
+
+/* An activation where it lies, and what is stored of it as the array. */
+static void make_tensor(bed *b, int i) {
+    const oct_plan_tensor *t = &b->tensors[i];
+    uint8_t *base = b->pristine + t->offset;
+    float *x = b->arrays[i].data;
+    const int64_t channels = t->shape.dims[t->shape.rank - 1], rows = rows_of(&t->shape);
+    oct_stored *stored = &b->stored[i];
+    b->scales[i] = oct_alloc((size_t)rows * sizeof(float));
+    stored->codes = oct_alloc((size_t)(rows * channels));
+    float *original = oct_alloc((size_t)(rows * channels) * sizeof(float));
+    if (b->scales[i] == NULL || stored->codes == NULL || original == NULL) abort();
+    memcpy(original, x, (size_t)(rows * channels) * sizeof(float));
+    oct_stored_round(&t->form, &t->shape, original, x, stored->codes, b->scales[i]);
+    stored->array = b->arrays[i];
+    stored->form = &t->form;
+    stored->scales = t->form.granularity == OCT_PER_ROW ? b->scales[i] : NULL;
+    for (int64_t r = 0; r < rows; r++) {
+        const float scale = stored->scales != NULL ? stored->scales[r] : t->form.scale;
+        for (int64_t c = 0; c < t->form.channel_stride; c++)
+            put_number(t, base, r * t->form.channel_stride + c, c < channels ? original[r * channels + c] : 0.0f,
+                       scale);
+    }
+    if (stored->scales != NULL)
+        memcpy(base + oct_tensor_scales(t), stored->scales, (size_t)rows * sizeof(float));
+    oct_free(original);
 }
 
 static void lay_out(bed *b, const oct_shape *out) {
@@ -81,9 +149,10 @@ static void lay_out(bed *b, const oct_shape *out) {
     for (int i = 0; i < c->count; i++) {
         b->step.inputs[i].index = i;
         b->step.inputs[i].kind = c->constant[i] ? OCT_OPERAND_CONSTANT : OCT_OPERAND_TENSOR;
-        b->tensors[i] = place(b, &c->shapes[i], c->padding[i]);
+        b->tensors[i] = place(b, &c->shapes[i], &c->forms[i], c->padding[i]);
     }
-    b->tensors[OCT_NODE_INPUTS] = place(b, out, c->out_padding);
+    for (int f = 0; f < c->out_count; f++)
+        b->tensors[OCT_NODE_INPUTS + f] = place(b, out, &c->out_forms[f], c->out_padding);
     if (c->in_place >= 0) b->tensors[OCT_NODE_INPUTS].offset = b->tensors[c->in_place].offset;
     b->arena_size += GUARD;
     b->step.op = c->op;
@@ -91,11 +160,13 @@ static void lay_out(bed *b, const oct_shape *out) {
     b->step.attributes = c->attributes;
     b->step.input_count = c->count;
     b->step.output = OCT_NODE_INPUTS;
+    b->step.has_second = c->out_count > 1;
+    b->step.second = b->step.has_second ? OCT_NODE_INPUTS + 1 : OCT_NONE;
     b->step.flops = UINT64_MAX; /* so that the threads given are used (cpu/backend.c) */
     b->plan = (oct_plan){.backend = "cpu",
                          .batch = out->dims[0],
                          .tensors = b->tensors,
-                         .tensor_count = OCT_NODE_INPUTS + 1,
+                         .tensor_count = (size_t)(OCT_NODE_INPUTS + c->out_count),
                          .steps = &b->step,
                          .step_count = 1,
                          .arena_size = b->arena_size};
@@ -108,20 +179,22 @@ bool bed_make(bed *b, const opcase *c, bool reference) {
     oct_shape out;
     if (!case_shape(c, &out)) return false;
     lay_out(b, &out);
-    b->weights = (oct_weights){.items = b->constants, .count = OCT_NODE_INPUTS, .references = 1};
+    b->weights = (oct_weights){.items = b->constants, .count = OCT_NODE_INPUTS + 1, .references = 1};
     b->arena = oct_alloc(b->arena_size);
     b->pristine = oct_alloc(b->arena_size);
     b->reference = (oct_array){out, oct_alloc((size_t)oct_shape_count(&out) * sizeof(float))};
     b->terms = (oct_array){out, oct_alloc((size_t)oct_shape_count(&out) * sizeof(float))};
     if (b->arena == NULL || b->pristine == NULL || b->reference.data == NULL || b->terms.data == NULL) abort();
     memset(b->pristine, GUARD_BYTE, b->arena_size);
-    if (c->in_place < 0)
-        memset(b->pristine + b->tensors[OCT_NODE_INPUTS].offset, 0xff, b->tensors[OCT_NODE_INPUTS].size);
+    for (int f = c->in_place < 0 ? 0 : 1; f < c->out_count; f++)
+        memset(b->pristine + b->tensors[OCT_NODE_INPUTS + f].offset, 0xff, b->tensors[OCT_NODE_INPUTS + f].size);
     for (int i = 0; i < c->count; i++) {
         b->arrays[i] = (oct_array){c->shapes[i], draw_array(b, i, oct_shape_count(&c->shapes[i]))};
         if (b->arrays[i].data == NULL) abort();
-        b->constants[i] = (oct_constant){"constant", c->shapes[i], b->arrays[i].data};
-        spread(b->pristine, &b->tensors[i], b->arrays[i].data);
+        if (c->constant[i])
+            make_constant(b, i);
+        else
+            make_tensor(b, i);
     }
     if (reference) reference_make(b);
     b->has_reference = reference;
@@ -129,25 +202,41 @@ bool bed_make(bed *b, const opcase *c, bool reference) {
 }
 
 void bed_free(bed *b) {
-    for (int i = 0; i < b->c->count; i++) oct_free(b->arrays[i].data);
+    for (int i = 0; i < b->c->count; i++) {
+        oct_free(b->arrays[i].data);
+        oct_free(b->stored[i].codes);
+        oct_free(b->scales[i]);
+    }
     oct_free(b->arena);
     oct_free(b->pristine);
     oct_free(b->reference.data);
     oct_free(b->terms.data);
 }
 
-/* Nothing but the output's lanes may differ from before; its padding is zero. */
-static const char *check_guards(const bed *b) {
-    const oct_plan_tensor *out = &b->tensors[OCT_NODE_INPUTS];
-    const int64_t channels = out->shape.dims[out->shape.rank - 1], stride = out->form.channel_stride;
-    const int64_t rows = rows_of(&out->shape);
-    const uint64_t end = out->offset + (uint64_t)(rows * stride) * sizeof(float);
-    if (memcmp(b->arena, b->pristine, out->offset) != 0) return "wrote before its output, or over an input";
-    if (memcmp(b->arena + end, b->pristine + end, b->arena_size - end) != 0) return "wrote behind its output";
-    const float *data = (const float *)(const void *)(b->arena + out->offset);
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = channels; i < stride; i++)
-            if (data[r * stride + i] != 0.0f) return "padding lanes are not zero";
+/* Nothing but the outputs' lanes, and their rows' scales, may differ from before; padding is zero. */
+static const char *check_guards(bed *b) {
+    static char text[80];
+    for (int f = 0; f < b->c->out_count; f++) {
+        const oct_plan_tensor *out = &b->tensors[OCT_NODE_INPUTS + f];
+        const int64_t bytes = (int64_t)oct_format_bits(out->form.format) / 8, rows = rows_of(&out->shape);
+        const int64_t channels = out->shape.dims[out->shape.rank - 1] * bytes;
+        const int64_t stride = out->form.channel_stride * bytes;
+        uint8_t *at = b->arena + out->offset;
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t i = channels; i < stride; i++)
+                if (at[r * stride + i] != 0) return "padding lanes are not zero";
+        /* then all of it is put back */
+        memcpy(at, b->pristine + out->offset, (size_t)(rows * stride));
+        const uint64_t scales = oct_tensor_scales(out);
+        if (out->form.granularity == OCT_PER_ROW)
+            memcpy(at + scales, b->pristine + out->offset + scales, (size_t)rows * sizeof(float));
+    }
+    for (size_t i = 0; i < b->arena_size; i++) {
+        if (b->arena[i] == b->pristine[i]) continue;
+        snprintf(text, sizeof text, "wrote outside its outputs, %lld bytes from the first",
+                 (long long)i - (long long)b->tensors[OCT_NODE_INPUTS].offset);
+        return text;
+    }
     return NULL;
 }
 
@@ -181,14 +270,14 @@ const char *bed_run(bed *b, const oct_kernel *kernel, oct_pool *pool, float *out
     if (error == NULL) {
         memcpy(b->arena, b->pristine, b->arena_size);
         oct_cpu_backend()->run(&b->plan, 0, r.packed, b->arena, r.scratch, pool);
+        const int64_t count = oct_shape_count(&b->reference.shape);
+        for (int f = 0; f < b->c->out_count; f++) {
+            const oct_plan_tensor *t = &b->tensors[OCT_NODE_INPUTS + f];
+            oct_tensor_read(t, b->arena + t->offset, out + f * count);
+        }
         error = check_guards(b);
         for (size_t i = 0; i < GUARD && error == NULL; i++)
             if (r.scratch[r.scratch_size + i] != GUARD_BYTE) error = "wrote behind its scratch";
-        const oct_plan_tensor *t = &b->tensors[OCT_NODE_INPUTS];
-        const float *data = (const float *)(const void *)(b->arena + t->offset);
-        const int64_t channels = t->shape.dims[t->shape.rank - 1];
-        for (int64_t row = 0; row < rows_of(&t->shape); row++)
-            memcpy(out + row * channels, data + row * t->form.channel_stride, (size_t)channels * sizeof *out);
     }
     oct_free(r.packed);
     oct_free(r.scratch);

@@ -21,7 +21,7 @@ static const oct_kernel *pick(const options *o, const bed *b, bool plain) {
     for (size_t i = 0; i < oct_kernel_count; i++) {
         const oct_kernel *k = &oct_kernels[i];
         if (k->op != b->step.op || (plain ? k->isa != OCT_ISA_C : !kernel_wanted(o, k))) continue;
-        if (k->driver->refuses(&site, k) == NULL) return k;
+        if (oct_kernel_refuses(&site, k) == NULL) return k;
     }
     return NULL;
 }

@@ -167,10 +167,62 @@ static void draw_moves(uint64_t *random, opcase *c) {
     }
 }
 
+static const oct_form fp32 = {.format = OCT_FORMAT_FP32, .scale = 1.0f, .scales = OCT_NONE};
+
+void case_fp32(opcase *c) {
+    c->out_count = 1;
+    for (int i = 0; i < OCT_NODE_INPUTS; i++) c->forms[i] = fp32;
+    c->out_forms[0] = c->out_forms[1] = fp32;
+}
+
+static oct_form draw_form(uint64_t *random, oct_format format, bool rows) {
+    oct_form form = fp32;
+    form.format = format;
+    if (!oct_format_has_scale(format)) return form;
+    if (rows && chance(random, 2))
+        form.granularity = OCT_PER_ROW;
+    else
+        form.scale = 0.001f * (float)between(random, 1, 40);
+    return form;
+}
+
+static oct_format draw_narrow(uint64_t *random) {
+    static const oct_format formats[] = {OCT_FORMAT_INT8, OCT_FORMAT_INT8, OCT_FORMAT_E4M3, OCT_FORMAT_FP16,
+                                         OCT_FORMAT_BF16};
+    return formats[oct_random_below(random, 5)];
+}
+
+/* Narrow forms: of products' inputs and weights, of outputs, alone or beside the wide one. */
+static void draw_forms(uint64_t *random, opcase *c) {
+    const bool product = c->op == OCT_OP_CONV2D || c->op == OCT_OP_LINEAR;
+    const bool rows = c->op == OCT_OP_LAYER_NORM || c->op == OCT_OP_ADD || c->op == OCT_OP_ACTIVATION;
+    if (c->op == OCT_OP_QUANTIZE) {
+        c->out_forms[0] = draw_form(random, draw_narrow(random), true);
+        return;
+    }
+    if (c->op == OCT_OP_DEQUANTIZE) {
+        c->forms[0] = draw_form(random, draw_narrow(random), true);
+        return;
+    }
+    if (product && chance(random, 2)) {
+        const oct_format format = draw_narrow(random);
+        c->forms[0] = draw_form(random, format, c->op == OCT_OP_LINEAR);
+        if (oct_format_is_weight(format)) {
+            c->forms[1].format = format;
+            c->forms[1].granularity = chance(random, 3) ? OCT_PER_TENSOR : OCT_PER_CHANNEL;
+        }
+    }
+    if (!(product || rows) || !chance(random, 2)) return;
+    c->out_count = chance(random, 2) ? 2 : 1;
+    c->out_forms[c->out_count - 1] = draw_form(random, draw_narrow(random), rows);
+    if (c->out_count == 1) c->in_place = -1;
+}
+
 void case_draw(oct_op op, uint64_t *random, opcase *c) {
     memset(c, 0, sizeof *c);
     c->op = op;
     c->in_place = -1;
+    case_fp32(c);
     c->times = 1;
     switch (op) {
     case OCT_OP_CONV2D:
@@ -192,9 +244,14 @@ void case_draw(oct_op op, uint64_t *random, opcase *c) {
     case OCT_OP_ATTENTION:
         draw_attention(random, c);
         break;
+    case OCT_OP_QUANTIZE:
+    case OCT_OP_DEQUANTIZE:
+        add_input(c, shape(3, between(random, 1, 3), between(random, 1, 50), channels(random), 0), false);
+        break;
     default:
         draw_moves(random, c);
     }
+    draw_forms(random, c);
     c->fill = chance(random, 2) ? FILL_RANDOM : (fill)between(random, 0, FILL_COUNT - 1);
     c->seed = oct_random_next(random);
     if (!chance(random, 3)) return;
@@ -209,6 +266,15 @@ bool case_shape(const opcase *c, oct_shape *out) {
     return oct_op_rows[c->op].shape("case", &c->attributes, c->shapes, c->count, out) == OCTET_OK;
 }
 
+static void print_form(const oct_form *form, oct_text *text) {
+    static const char *const names[] = {"tensor", "channel", "row", "block"};
+    if (form->format == OCT_FORMAT_FP32) return;
+    oct_text_printf(text, ":%s", oct_format_name(form->format));
+    if (!oct_format_has_scale(form->format)) return;
+    oct_text_printf(text, "/%s", names[form->granularity]);
+    if (form->granularity == OCT_PER_TENSOR) oct_text_printf(text, " %g", (double)form->scale);
+}
+
 void case_print(const opcase *c, oct_text *text) {
     const oct_attributes *a = &c->attributes;
     oct_text_puts(text, oct_op_rows[c->op].name);
@@ -216,11 +282,13 @@ void case_print(const opcase *c, oct_text *text) {
         oct_text_puts(text, " ");
         oct_shape_print(&c->shapes[i], text);
         if (c->constant[i]) oct_text_puts(text, "c");
+        print_form(&c->forms[i], text);
         if (c->padding[i] > 0) oct_text_printf(text, "+%d", c->padding[i]);
     }
     oct_shape out;
     oct_text_puts(text, " -> ");
     if (case_shape(c, &out)) oct_shape_print(&out, text);
+    for (int f = 0; f < c->out_count; f++) print_form(&c->out_forms[f], text);
     if (c->out_padding > 0) oct_text_printf(text, "+%d", c->out_padding);
     if (c->op == OCT_OP_CONV2D)
         oct_text_printf(text, " stride %dx%d pad %d,%d,%d,%d groups %d", a->stride_h, a->stride_w, a->pad_top,

@@ -68,7 +68,7 @@ double floor_flops(oct_isa isa) {
     for (int i = 0; i < RUNS; i++) {
         double r = 0;
 #if defined(__x86_64__)
-        if (isa == OCT_ISA_AVX512) r = chains_avx512();
+        if (isa >= OCT_ISA_AVX512) r = chains_avx512();
         if (isa == OCT_ISA_AVX2) r = chains_avx2();
 #endif
         if (isa == OCT_ISA_C) r = chains_plain();

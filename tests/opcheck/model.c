@@ -111,6 +111,7 @@ static bool same_case(const opcase *a, const opcase *b) {
 static opcase from_node(const oct_graph *graph, const oct_graph_node *node, uint64_t seed) {
     opcase c;
     memset(&c, 0, sizeof c);
+    case_fp32(&c);
     c.op = node->op;
     c.attributes = node->attributes;
     c.count = node->input_count;

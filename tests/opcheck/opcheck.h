@@ -8,7 +8,7 @@
 #define OCT_TESTS_OPCHECK_H
 
 #include "cpu/kernel.h"
-#include "graph/ops.h"
+#include "graph/stored.h"
 
 typedef struct options {
     const char *kernel, *op, *shapes; /* patterns and names, NULL: all */
@@ -40,6 +40,9 @@ typedef struct opcase {
     int padding[OCT_NODE_INPUTS]; /* channel stride less channels */
     int count;
     int out_padding;
+    oct_form forms[OCT_NODE_INPUTS]; /* of the inputs; channel strides come from the padding */
+    oct_form out_forms[2];
+    int out_count;
     int in_place; /* the input whose memory the output takes, or -1 */
     fill fill;
     uint64_t seed; /* of the numbers */
@@ -48,6 +51,7 @@ typedef struct opcase {
 } opcase;
 
 /* cases.c */
+void case_fp32(opcase *c); /* all forms fp32, one output */
 void case_draw(oct_op op, uint64_t *random, opcase *c);
 bool case_shape(const opcase *c, oct_shape *out); /* false: shapes do not fit */
 void case_print(const opcase *c, oct_text *text);
@@ -60,10 +64,12 @@ typedef struct bed {
     const opcase *c;
     oct_plan plan;
     oct_plan_step step;
-    oct_plan_tensor tensors[OCT_NODE_INPUTS + 1]; /* the last is the output */
+    oct_plan_tensor tensors[OCT_NODE_INPUTS + 2]; /* the last two are the outputs */
     oct_weights weights;
-    oct_constant constants[OCT_NODE_INPUTS];
-    oct_array arrays[OCT_NODE_INPUTS]; /* dense inputs for the reference */
+    oct_constant constants[OCT_NODE_INPUTS + 1]; /* the last: scales of a weight's channels */
+    oct_array arrays[OCT_NODE_INPUTS];           /* dense inputs for the reference: what is stored */
+    oct_stored stored[OCT_NODE_INPUTS];          /* and as it is stored */
+    float *scales[OCT_NODE_INPUTS];
     oct_array reference, terms;        /* what is right, and the sum of |terms| its tolerance is measured by */
     bool has_reference;
     size_t arena_size, span;
@@ -72,7 +78,7 @@ typedef struct bed {
 } bed;
 bool bed_make(bed *b, const opcase *c, bool reference);
 void bed_free(bed *b);
-/* Runs the step once; `out` (dense) gets the result. An error text, or NULL. */
+/* Runs the step once; `out` (dense) gets the numbers of the first output, then of the second. An error text, or NULL. */
 const char *bed_run(bed *b, const oct_kernel *kernel, oct_pool *pool, float *out);
 /* Seconds of this thread's time, the shortest of `runs` to 101 runs. */
 double bed_time(bed *b, const oct_kernel *kernel, int runs);

@@ -4,6 +4,7 @@
  * where a function follows (GELU, sigmoid), 1 is added, as their own error is absolute near 1. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -64,7 +65,7 @@ static void attention_terms(bed *b) {
 
 void reference_make(bed *b) {
     const opcase *c = b->c;
-    oct_op_rows[c->op].reference(&c->attributes, b->arrays, c->count, &b->reference);
+    oct_stored_reference(c->op, &c->attributes, b->stored, c->count, &b->reference);
     if (c->op == OCT_OP_BATCH_NORM || c->op == OCT_OP_LAYER_NORM) {
         norm_terms(b);
         return;
@@ -84,22 +85,82 @@ void reference_make(bed *b) {
     for (int64_t i = 0; i < oct_shape_count(&b->terms.shape); i++) b->terms.data[i] += 1.0f;
 }
 
-const char *reference_compare(const bed *b, const float *out) {
+/* One fp32 number; int8 products have no tolerance. */
+static bool is_near(double found, double right, double terms, double tolerance) {
+    if (isnan(right) || isinf(right)) return isnan(right) ? isnan(found) : found == right;
+    if (isinf(terms) || isnan(terms)) /* the function took an infinity to a number */
+        return fabs(found - right) <= 1e-6 * (1.0 + fabs(right));
+    return fabs(found - right) <= tolerance * terms + (tolerance > 0 ? 0x1p-126 : 0);
+}
+
+static const char *compare_wide(const bed *b, const float *out, double tolerance) {
     static char text[160];
-    const double tolerance = oct_op_rows[b->c->op].tolerance * 0x1p-24;
     for (int64_t i = 0; i < oct_shape_count(&b->reference.shape); i++) {
         const double right = (double)b->reference.data[i], found = (double)out[i], terms = (double)b->terms.data[i];
-        bool good;
-        if (isnan(right) || isinf(right))
-            good = isnan(right) ? isnan(found) : found == right;
-        else if (isinf(terms) || isnan(terms)) /* the function took an infinity to a number */
-            good = fabs(found - right) <= 1e-6 * (1.0 + fabs(right));
-        else
-            good = fabs(found - right) <= tolerance * terms + 0x1p-126;
-        if (good) continue;
+        if (is_near(found, right, terms, tolerance)) continue;
         snprintf(text, sizeof text, "element %lld: expected %.9g within %.3g, found %.9g", (long long)i, right,
                  tolerance * terms, found);
         return text;
+    }
+    return NULL;
+}
+
+/* The distance of neighbours of a narrow form about x. */
+static double step_at(oct_format format, double x, double scale) {
+    switch (format) {
+    case OCT_FORMAT_INT8:
+        return scale;
+    case OCT_FORMAT_E4M3:
+        return fmax(fabs(x) * 0x1p-3, scale * 0x1p-9);
+    case OCT_FORMAT_FP16:
+        return fmax(fabs(x) * 0x1p-10, 0x1p-24);
+    default:
+        return fmax(fabs(x) * 0x1p-7, 0x1p-126);
+    }
+}
+
+/* A narrow output is its numbers rounded: the wide output's, to the bit, or those of an exact reference; else it is
+ * within a step of the reference's. */
+static const char *compare_narrow(const bed *b, const oct_plan_tensor *t, const float *wide, const float *out,
+                                  double tolerance) {
+    static char text[160];
+    const int64_t count = oct_shape_count(&t->shape), rows = count / t->shape.dims[t->shape.rank - 1];
+    const bool exact = wide != NULL || tolerance == 0;
+    float *right = oct_alloc((size_t)count * sizeof *right), *scales = oct_alloc((size_t)rows * sizeof *right);
+    if (right == NULL || scales == NULL) abort();
+    oct_stored_round(&t->form, &t->shape, wide != NULL ? wide : b->reference.data, right, NULL, scales);
+    const char *error = NULL;
+    for (int64_t i = 0; i < count && error == NULL; i++) {
+        const double x = (double)right[i], found = (double)out[i], terms = (double)b->terms.data[i];
+        if (isnan(x) ? isnan(found) : found == x) continue;
+        const int64_t row = i / (count / rows);
+        const double scale = (double)(t->form.granularity == OCT_PER_ROW ? scales[row] : t->form.scale);
+        const double bound = 1.01 * step_at(t->form.format, fmax(fabs(x), fabs(found)), scale) + tolerance * terms;
+        if (!exact && (!isfinite(terms) || !isfinite(bound) || fabs(found - x) <= bound)) continue;
+        snprintf(text, sizeof text, "element %lld as %s: expected %.9g%s, found %.9g", (long long)i,
+                 oct_format_name(t->form.format), x, exact ? "" : " or next to it", found);
+        error = text;
+    }
+    oct_free(right);
+    oct_free(scales);
+    return error;
+}
+
+const char *reference_compare(const bed *b, const float *out) {
+    const bool exact = oct_stored_is_int8_product(b->c->op, b->stored);
+    const double tolerance = exact ? 0 : oct_op_rows[b->c->op].tolerance * 0x1p-24;
+    const int64_t count = oct_shape_count(&b->reference.shape);
+    const float *wide = NULL;
+    for (int f = 0; f < b->c->out_count; f++) {
+        const oct_plan_tensor *t = &b->tensors[OCT_NODE_INPUTS + f];
+        const char *error = NULL;
+        if (t->form.format == OCT_FORMAT_FP32) {
+            wide = out;
+            error = compare_wide(b, out, tolerance);
+        } else {
+            error = compare_narrow(b, t, wide, out + f * count, tolerance);
+        }
+        if (error != NULL) return error;
     }
     return NULL;
 }
