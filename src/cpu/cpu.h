@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU backend. Its kernels are the rows of kernels/kernels.def: for each step the first row that the machine and
- * the step support runs it. OCTET_CPU=c, avx2, avx512 or vnni in the environment keeps to that instruction set and plainer
- * ones. */
+ * the step support runs it. OCTET_CPU=c, avx2, avx512 or vnni in the environment keeps to that instruction set and
+ * plainer ones. */
 #ifndef OCT_CPU_CPU_H
 #define OCT_CPU_CPU_H
 

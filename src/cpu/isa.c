@@ -70,6 +70,6 @@ octet_status oct_isa_limit(const char *forced, oct_isa *isa) {
         *isa = (oct_isa)i;
         return OCTET_OK;
     }
-    return oct_fail(OCTET_INVALID_ARGUMENT, "%s %s: expected c, avx2, avx512 or vnni (this machine has %s at best)", source,
-                    forced, names[*isa]);
+    return oct_fail(OCTET_INVALID_ARGUMENT, "%s %s: expected c, avx2, avx512 or vnni (this machine has %s at best)",
+                    source, forced, names[*isa]);
 }

@@ -229,7 +229,6 @@ static octet_status check_made(const oct_plan *plan, standing *stands, int32_t *
     return OCTET_OK;
 }
 
-
 static octet_status check_flow(const oct_plan *plan, standing *stands, int32_t *last) {
     const int32_t end = (int32_t)plan->step_count;
     stands[plan->input] = STANDS;

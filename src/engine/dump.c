@@ -18,8 +18,7 @@ void oct_plan_dump(const oct_plan *plan, oct_text *text) {
         oct_text_puts(text, " -> ");
         oct_shape_print(&out->shape, text);
         oct_text_printf(text, " %s", oct_format_name(out->form.format));
-        if (step->has_second)
-            oct_text_printf(text, "+%s", oct_format_name(plan->tensors[step->second].form.format));
+        if (step->has_second) oct_text_printf(text, "+%s", oct_format_name(plan->tensors[step->second].form.format));
         if (step->attributes.activation != OCT_ACTIVATION_NONE)
             oct_text_printf(text, " %s", oct_activation_name(step->attributes.activation));
         if (oct_step_residual(step) >= 0) oct_text_puts(text, " +residual");

@@ -3,7 +3,8 @@
  * with its place in one arena; the constants it needs, by id into a weights list shared by plans of several batches and
  * devices.
  *
- * A value with two stored forms is two tensors, made by one step: the wide one is its output, the narrow one its second.
+ * A value with two stored forms is two tensors, made by one step: the wide one is its output, the narrow one its
+ * second.
  *
  * graph --oct_plan_make--> plan + weights --oct_engine_open--> engine (packed for this CPU) --oct_context--> outputs
  *
@@ -49,8 +50,8 @@ typedef struct oct_plan_tensor {
     const char *name;
     oct_shape shape; /* with the batch */
     oct_form form;
-    uint64_t offset;     /* bytes from the arena's start; a multiple of 64 */
-    uint64_t size;       /* bytes; a form with a scale a row has them (float32) behind the codes, at oct_tensor_scales */
+    uint64_t offset; /* bytes from the arena's start; a multiple of 64 */
+    uint64_t size;   /* bytes; a form with a scale a row has them (float32) behind the codes, at oct_tensor_scales */
     int32_t first, last; /* the steps between which it lives: made, last read. The input's first is -1; the input's and
                             the outputs' last is the number of steps, so they stay until the next run */
     bool is_output;
@@ -62,8 +63,8 @@ typedef struct oct_plan_step {
     oct_attributes attributes;
     oct_operand inputs[OCT_PLAN_INPUTS];
     int input_count;
-    int32_t output;     /* tensor */
-    int32_t second;     /* tensor: the same numbers in a narrow form; valid with has_second */
+    int32_t output; /* tensor */
+    int32_t second; /* tensor: the same numbers in a narrow form; valid with has_second */
     bool has_second;
     const char *tactic; /* kernel name in the backend's list */
     uint64_t flops, bytes;

@@ -247,8 +247,8 @@ static octet_status check_scales(const source *in, const oct_weights *weights, c
     if (good && form->granularity == OCT_PER_CHANNEL) {
         good = form->scales >= 0 && (size_t)form->scales < weights->count;
         const oct_constant *vector = good ? &weights->items[form->scales] : NULL;
-        good = good && vector->data != NULL && vector->shape.rank == 1 &&
-               vector->shape.dims[0] == constant->shape.dims[0];
+        good =
+            good && vector->data != NULL && vector->shape.rank == 1 && vector->shape.dims[0] == constant->shape.dims[0];
         if (good) {
             scales = vector->data;
             count = vector->shape.dims[0];

@@ -249,8 +249,8 @@ octet_status oct_graph_infer(oct_graph *graph, int64_t batch) {
         const oct_value *value = &graph->values[i];
         shapes[i] = value->shape;
         /* else a constant, also one whose data went to the weights, or made below */
-        bool is_input = (int32_t)i == graph->input && value->data == NULL && value->codes == NULL &&
-                        value->producer == OCT_NONE;
+        bool is_input =
+            (int32_t)i == graph->input && value->data == NULL && value->codes == NULL && value->producer == OCT_NONE;
         if (!is_input) continue;
         shapes[i].dims[0] = batch;
         status = check_shape(value->name, &shapes[i]);

@@ -32,9 +32,9 @@ typedef struct oct_shape {
 
 typedef enum oct_granularity { OCT_PER_TENSOR, OCT_PER_CHANNEL, OCT_PER_ROW, OCT_PER_BLOCK } oct_granularity;
 
-/* One stored form of a value. Formats with a scale: real = code * scale. Activations: one scale a tensor, known before, or
- * one a row, found from the row when it is stored. Constants: one a tensor or one a channel, which is the first axis of
- * a weight. */
+/* One stored form of a value. Formats with a scale: real = code * scale. Activations: one scale a tensor, known before,
+ * or one a row, found from the row when it is stored. Constants: one a tensor or one a channel, which is the first axis
+ * of a weight. */
 typedef struct oct_form {
     oct_format format;
     oct_granularity granularity;

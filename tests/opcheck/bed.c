@@ -139,8 +139,7 @@ static void make_tensor(bed *b, int i) {
             put_number(t, base, r * t->form.channel_stride + c, c < channels ? original[r * channels + c] : 0.0f,
                        scale);
     }
-    if (stored->scales != NULL)
-        memcpy(base + oct_tensor_scales(t), stored->scales, (size_t)rows * sizeof(float));
+    if (stored->scales != NULL) memcpy(base + oct_tensor_scales(t), stored->scales, (size_t)rows * sizeof(float));
     oct_free(original);
 }
 

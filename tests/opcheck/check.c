@@ -78,8 +78,7 @@ static int check_case(const options *o, const opcase *c, oct_pool *const *pools)
     const oct_kernel *before = NULL; /* whose output is in `plain` */
     for (size_t i = 0; i < oct_kernel_count; i++) {
         const oct_kernel *kernel = &oct_kernels[i];
-        if (kernel->op != c->op || !kernel_wanted(o, kernel) || oct_kernel_refuses(&site, kernel) != NULL)
-            continue;
+        if (kernel->op != c->op || !kernel_wanted(o, kernel) || oct_kernel_refuses(&site, kernel) != NULL) continue;
         const oct_kernel *base = plainest(kernel);
         if (base != NULL && base != before && bed_run(&b, base, NULL, plain) == NULL) before = base;
         failures += check_kernel(o, &b, kernel, before == base && base != NULL ? plain : NULL, pools, out, again);

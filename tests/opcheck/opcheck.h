@@ -70,7 +70,7 @@ typedef struct bed {
     oct_array arrays[OCT_NODE_INPUTS];           /* dense inputs for the reference: what is stored */
     oct_stored stored[OCT_NODE_INPUTS];          /* and as it is stored */
     float *scales[OCT_NODE_INPUTS];
-    oct_array reference, terms;        /* what is right, and the sum of |terms| its tolerance is measured by */
+    oct_array reference, terms; /* what is right, and the sum of |terms| its tolerance is measured by */
     bool has_reference;
     size_t arena_size, span;
     uint8_t *arena, *pristine;
@@ -78,7 +78,8 @@ typedef struct bed {
 } bed;
 bool bed_make(bed *b, const opcase *c, bool reference);
 void bed_free(bed *b);
-/* Runs the step once; `out` (dense) gets the numbers of the first output, then of the second. An error text, or NULL. */
+/* Runs the step once; `out` (dense) gets the numbers of the first output, then of the second. An error text, or NULL.
+ */
 const char *bed_run(bed *b, const oct_kernel *kernel, oct_pool *pool, float *out);
 /* Seconds of this thread's time, the shortest of `runs` to 101 runs. */
 double bed_time(bed *b, const oct_kernel *kernel, int runs);

@@ -17,6 +17,5 @@ static float number(const oct_dequantize_f32 *q, int64_t at, float scale) {
 void oct_dequantize_f32_c(const oct_dequantize_f32 *q) {
     for (int64_t r = 0; r < q->rows; r++)
         for (int64_t c = 0; c < q->columns; c++)
-            q->out[r * q->out_stride + c] =
-                number(q, r * q->x_stride + c, q->scales != NULL ? q->scales[r] : q->scale);
+            q->out[r * q->out_stride + c] = number(q, r * q->x_stride + c, q->scales != NULL ? q->scales[r] : q->scale);
 }

@@ -87,8 +87,7 @@ OCT_INLINE void tile(const oct_gemm_i8 *g, int64_t row, const int rows, const in
 #pragma GCC unroll 14
         for (int r = 0; r < rows; r++)
 #pragma GCC unroll 2
-            for (int v = 0; v < vectors; v++)
-                _mm512_storeu_ps(sums + r * 32 + 16 * v, _mm512_cvtepi32_ps(acc[r][v]));
+            for (int v = 0; v < vectors; v++) _mm512_storeu_ps(sums + r * 32 + 16 * v, _mm512_cvtepi32_ps(acc[r][v]));
         finish_curved(g, sums, row, rows);
         return;
     }

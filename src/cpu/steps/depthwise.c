@@ -115,11 +115,7 @@ static void item(const void *argument, size_t index, void *worker) {
 
 static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool) {
     const depthwise *d = packed;
-    job j = {.d = d,
-             .row = d->row,
-             .arena = arena,
-             .in = oct_at(arena, d->in),
-             .residual = oct_at(arena, d->residual)};
+    job j = {.d = d, .row = d->row, .arena = arena, .in = oct_at(arena, d->in), .residual = oct_at(arena, d->residual)};
     j.row.bias = oct_packed_floats_const(packed, sizeof *d);
     j.row.weights = j.row.bias + d->row.lanes;
     oct_items_run(pool, (size_t)oct_ceil_div(d->lines, d->block), item, &j, scratch,

@@ -100,11 +100,7 @@ static void item(const void *argument, size_t index, void *worker) {
 
 static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool) {
     const grouped *g = packed;
-    job j = {.g = g,
-             .row = g->row,
-             .arena = arena,
-             .in = oct_at(arena, g->in),
-             .residual = oct_at(arena, g->residual)};
+    job j = {.g = g, .row = g->row, .arena = arena, .in = oct_at(arena, g->in), .residual = oct_at(arena, g->residual)};
     j.row.bias = oct_packed_floats_const(packed, sizeof *g);
     j.row.weights = j.row.bias + g->row.outputs;
     oct_items_run(pool, (size_t)g->lines, item, &j, scratch,

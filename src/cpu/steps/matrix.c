@@ -222,10 +222,9 @@ static void multiply(const job *j, oct_gemm_f32 *g, void *worker, int64_t row, i
 }
 
 static oct_gemm_f32 common(const matrix *m) {
-    return (oct_gemm_f32){
-        .residual_stride = m->residual_stride,
-        .out_stride = m->storing.wide ? m->storing.stride : m->width,
-        .activation = m->activation};
+    return (oct_gemm_f32){.residual_stride = m->residual_stride,
+                          .out_stride = m->storing.wide ? m->storing.stride : m->width,
+                          .activation = m->activation};
 }
 
 static void flat_item(const void *argument, size_t item, void *worker) {
@@ -265,8 +264,8 @@ static void gather(const job *j, int64_t picture, int64_t top, int64_t x, float 
 }
 
 /* Pixels begin .. end - 1 of a line, gathered. */
-static void gathered(const job *j, int64_t picture, int64_t top, int64_t row, int64_t begin, int64_t end,
-                     int64_t first, int64_t last, float *windows) {
+static void gathered(const job *j, int64_t picture, int64_t top, int64_t row, int64_t begin, int64_t end, int64_t first,
+                     int64_t last, float *windows) {
     const matrix *m = j->m;
     oct_gemm_f32 g = common(m);
     g.a = windows;

@@ -229,8 +229,7 @@ static void multiply(const job *j, oct_gemm_i8 *g, const desk *d, int64_t row, i
         if (s->wide) g->out = oct_at(j->arena, s->out) + row * s->stride + column;
         g->codes = m->direct_codes ? (int8_t *)j->arena + s->codes + row * s->code_stride + column : NULL;
         m->body(g);
-        if (!m->direct_codes)
-            oct_store_narrow(s, j->arena, g->out, g->out_stride, row, column, g->rows, g->columns);
+        if (!m->direct_codes) oct_store_narrow(s, j->arena, g->out, g->out_stride, row, column, g->rows, g->columns);
     }
 }
 
@@ -314,8 +313,7 @@ static void line_item(const void *argument, size_t item, void *worker) {
     const desk d = desk_of(m, worker);
     const int64_t begin = (int64_t)item / m->groups * m->block, first = (int64_t)item % m->groups * m->group;
     const int64_t end = oct_least(begin + m->block, m->rows);
-    for (int64_t index = begin; index < end; index++)
-        line(j, &d, index, first, oct_least(first + m->group, m->panels));
+    for (int64_t index = begin; index < end; index++) line(j, &d, index, first, oct_least(first + m->group, m->panels));
 }
 
 static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool) {

@@ -99,8 +99,8 @@ octet_status oct_edit_sweep(oct_graph *graph, bool unread) {
         oct_value value = graph->values[i];
         bool constant = value.data != NULL || value.codes != NULL;
         bool is_input = (int32_t)i == graph->input && !constant && value.producer == OCT_NONE;
-        bool keep = value.producer != OCT_NONE || is_input || value.is_output ||
-                    (constant && (!unread || numbers[i] > 0));
+        bool keep =
+            value.producer != OCT_NONE || is_input || value.is_output || (constant && (!unread || numbers[i] > 0));
         if (!keep) {
             oct_free(value.data);
             oct_free(value.codes);

@@ -50,8 +50,8 @@ static bool same_form(const oct_form *a, const oct_form *b) {
            (!oct_format_has_scale(a->format) || a->granularity != OCT_PER_TENSOR || a->scale == b->scale);
 }
 
-/* The value that stores `value` in `form`: what it was read from, if that is so, else made by a QUANTIZE, an earlier one
- * if there is. */
+/* The value that stores `value` in `form`: what it was read from, if that is so, else made by a QUANTIZE, an earlier
+ * one if there is. */
 static int32_t stored_as(oct_graph *graph, int32_t value, const oct_form *form) {
     const oct_graph_node *before = oct_edit_producer(graph, value);
     if (before != NULL && before->op == OCT_OP_DEQUANTIZE &&
@@ -118,8 +118,7 @@ static octet_status weight_scales(const oct_quantize_decision *d, const oct_valu
     memcpy(scales, d->weight_scales, groups * sizeof *scales);
     for (size_t i = 0; i < groups; i++)
         if (!(scales[i] > 0) || isinf(scales[i]))
-            return oct_fail(OCTET_INVALID_ARGUMENT, "%s: scale %zu of its weight is %g", d->node, i,
-                            (double)scales[i]);
+            return oct_fail(OCTET_INVALID_ARGUMENT, "%s: scale %zu of its weight is %g", d->node, i, (double)scales[i]);
     return OCTET_OK;
 }
 

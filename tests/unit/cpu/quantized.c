@@ -120,8 +120,7 @@ static void run(const recipe *r, const char *isa, oct_pool *pool, bool files, re
     oct_engine *engine;
     oct_context *context;
     float *input;
-    if (open(r, isa, pool, files, &engine, &input) != OCTET_OK)
-        fail_msg("seed %d: %s", (int)r->seed, oct_error_text());
+    if (open(r, isa, pool, files, &engine, &input) != OCTET_OK) fail_msg("seed %d: %s", (int)r->seed, oct_error_text());
     assert_int_equal(oct_context_new(&context, engine, pool), OCTET_OK);
     const oct_plan *plan = oct_engine_plan(engine);
     const oct_shape *shape = &plan->tensors[plan->input].shape;

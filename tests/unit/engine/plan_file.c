@@ -222,8 +222,14 @@ static oct_weights *some_weights(void) {
     static oct_constant items[2];
     static oct_weights weights;
     for (int i = 0; i < 10; i++) first_values[i] = (float)i;
-    items[0] = (oct_constant){"conv.weight", {.rank = 2, .dims = {2, 5}}, first_values};
-    items[1] = (oct_constant){"conv.bias", {.rank = 1, .dims = {3}}, second_values};
+    items[0] = (oct_constant){.name = "conv.weight",
+                              .shape = {.rank = 2, .dims = {2, 5}},
+                              .data = first_values,
+                              .form = {.scale = 1.0f, .scales = OCT_NONE}};
+    items[1] = (oct_constant){.name = "conv.bias",
+                              .shape = {.rank = 1, .dims = {3}},
+                              .data = second_values,
+                              .form = {.scale = 1.0f, .scales = OCT_NONE}};
     weights = (oct_weights){.items = items, .count = 2, .references = 1};
     return &weights;
 }
@@ -322,7 +328,7 @@ static void odd_weights_are_told(void **state) {
     oct_text bytes = weights_bytes();
     replace(&bytes, "fp32", "fp16");
     FAILS(read_weights(&weights, &bytes, bytes.length), OCTET_UNSUPPORTED,
-          "conv.weight: expected format fp32, found fp16");
+          "conv.weight: expected format fp32, int8 or e4m3, found fp16");
     oct_text_free(&bytes);
 
     static const float strange[] = {NAN, INFINITY, -INFINITY};
@@ -355,7 +361,10 @@ static void long_constants(void **state) {
     float *values = calloc(COUNT, sizeof *values);
     assert_non_null(values);
     for (int i = 0; i < COUNT; i++) values[i] = (float)(i % 1001) - 500.0f;
-    oct_constant item = {"long", {.rank = 1, .dims = {COUNT}}, values};
+    oct_constant item = {.name = "long",
+                         .shape = {.rank = 1, .dims = {COUNT}},
+                         .data = values,
+                         .form = {.scale = 1.0f, .scales = OCT_NONE}};
     oct_weights made = {.items = &item, .count = 1, .references = 1}, *weights = NULL;
     oct_text bytes = {0};
     assert_int_equal(oct_weights_write(&made, append, &bytes), OCTET_OK);
