@@ -21,9 +21,9 @@
  *
  * weights
  *   u64   bytes of the table that follows, at most 64 MiB
- *   u32   constants, then each: text name; shape; text format ("fp32", "int8", "e4m3"); of int8 and e4m3: u8
- *         granularity (graph.h: 0 tensor, 1 channel), f32 scale, i32 scales (a constant of fp32, or -1); u64 bytes of
- * data zeros to a multiple of 64 bytes from the section's start; then each constant's data in order, padded likewise */
+ *   u32   constants, then each: text name; shape; text format ("fp32", "int8", "e4m3"); of int8 and e4m3
+ *         also: u8 granularity (graph.h: 0 tensor, 1 channel), f32 scale, i32 scales (fp32 constant or -1); u64 bytes
+ *   zeros to a multiple of 64 bytes from the section's start; then each constant's data in order, padded likewise */
 #ifndef OCT_ENGINE_PLAN_FILE_H
 #define OCT_ENGINE_PLAN_FILE_H
 

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole MobileNetV2 with its pointwise convolutions in int8 (a scale a channel of the weights, static scales of the
+ * activations from a float32 run): the same bits in every instruction set and with any number of threads, and near
+ * float32. OCTET_MODEL=DIRECTORY takes another checkpoint, OCTET_TIMES=ROUNDS prints milliseconds beside float32's,
+ * least and median of alternating runs on OCTET_THREADS. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "cpu/kernel.h"
+#include "engine/engine.h"
+#include "graph/family.h"
+#include "graph/passes.h"
+#include "unit/engine/quantized_graph.h"
+
+#define PICTURES 3
+
+static const char *directory(void) {
+    const char *given = getenv("OCTET_MODEL");
+    return given != NULL ? given : OCTET_SOURCE_DIR "/subjects/mobilenetv2_035";
+}
+
+static void make_graph(oct_graph *graph) {
+    oct_checkpoint *checkpoint;
+    const oct_family *family;
+    oct_model model;
+    memset(&model, 0, sizeof model);
+    memset(graph, 0, sizeof *graph);
+    if (oct_checkpoint_open(&checkpoint, directory()) != OCTET_OK) fail_msg("%s", oct_error_text());
+    assert_int_equal(oct_family_find(oct_family_list, checkpoint, &family), OCTET_OK);
+    assert_int_equal(family->describe(checkpoint, &model), OCTET_OK);
+    assert_int_equal(family->build(checkpoint, &model, model.height, model.width, graph), OCTET_OK);
+    assert_int_equal(oct_passes_run(graph), OCTET_OK);
+    oct_checkpoint_close(checkpoint);
+}
+
+/* Waves and a little noise, as normalised pictures have. */
+static float *draw_picture(const oct_shape *shape, uint64_t seed) {
+    const int64_t height = shape->dims[1], width = shape->dims[2], channels = shape->dims[3];
+    float *picture = oct_alloc((size_t)oct_shape_count(shape) * sizeof *picture);
+    assert_non_null(picture);
+    float waves[3][4];
+    for (int c = 0; c < 3; c++)
+        for (int i = 0; i < 4; i++) waves[c][i] = oct_random_signed(&seed) * 0.1f;
+    for (int64_t y = 0; y < height; y++)
+        for (int64_t x = 0; x < width; x++)
+            for (int64_t c = 0; c < channels; c++) {
+                const float *w = waves[c % 3];
+                picture[(y * width + x) * channels + c] = sinf((float)x * w[0] + (float)y * w[1] + 9.0f * w[2]) +
+                                                          oct_random_signed(&seed) * 0.2f + w[3] * 5.0f;
+            }
+    return picture;
+}
+
+static size_t quantize(oct_graph *graph) {
+    float *amax = oct_calloc(graph->value_count, sizeof *amax);
+    for (uint64_t p = 1; p <= PICTURES; p++) {
+        float *picture = draw_picture(&graph->values[graph->input].shape, p);
+        value_ranges ranges;
+        assert_true(ranges_make(&ranges, graph, picture));
+        for (size_t i = 0; i < graph->value_count; i++) amax[i] = fmaxf(amax[i], ranges.amax[i]);
+        oct_free(ranges.amax);
+        oct_free(picture);
+    }
+    oct_quantize_decision *decisions = oct_calloc(graph->node_count, sizeof *decisions);
+    size_t count = 0;
+    for (size_t i = 0; i < graph->node_count; i++) {
+        const oct_graph_node *node = &graph->nodes[i];
+        if (node->op != OCT_OP_CONV2D || node->attributes.groups != 1) continue;
+        const oct_shape *weight = &graph->values[node->inputs[1]].shape;
+        if (weight->dims[1] != 1 || weight->dims[2] != 1) continue;
+        decisions[count++] = (oct_quantize_decision){.node = node->name,
+                                                     .weight = OCT_FORMAT_INT8,
+                                                     .weight_granularity = OCT_PER_CHANNEL,
+                                                     .input = OCT_FORMAT_INT8,
+                                                     .input_scale =
+                                                         oct_format_scale(OCT_FORMAT_INT8, amax[node->inputs[0]])};
+    }
+    assert_int_equal(oct_graph_quantize(graph, decisions, count), OCTET_OK);
+    assert_int_equal(oct_pass_fuse_quantize(graph), OCTET_OK);
+    assert_int_equal(oct_graph_unfused(graph), 0);
+    oct_free(decisions);
+    oct_free(amax);
+    return count;
+}
+
+static oct_context *open(bool quantized, const char *isa, oct_pool *pool) {
+    oct_graph graph;
+    oct_weights *weights;
+    oct_plan *plan;
+    oct_engine *engine;
+    oct_context *context;
+    make_graph(&graph);
+    if (quantized) assert_int_equal(quantize(&graph), 34);
+    assert_int_equal(oct_weights_from_graph(&weights, &graph), OCTET_OK);
+    const oct_plan_options options = {.batch = 1, .force_isa = isa};
+    if (oct_plan_make(&plan, &graph, weights, oct_cpu_backend(), &options) != OCTET_OK)
+        fail_msg("%s", oct_error_text());
+    oct_graph_free(&graph);
+    assert_int_equal(oct_engine_open(&engine, plan, weights, oct_cpu_backend(), pool, true), OCTET_OK);
+    oct_weights_release(weights);
+    float *picture = draw_picture(&oct_engine_plan(engine)->tensors[oct_engine_plan(engine)->input].shape, 77);
+    assert_int_equal(oct_context_new(&context, engine, pool), OCTET_OK);
+    const oct_shape *shape = &oct_engine_plan(engine)->tensors[oct_engine_plan(engine)->input].shape;
+    memcpy(oct_context_input(context, NULL), picture, (size_t)oct_shape_count(shape) * sizeof *picture);
+    oct_free(picture);
+    oct_engine_release(engine);
+    assert_int_equal(oct_context_run(context), OCTET_OK);
+    return context;
+}
+
+static void bits_are_the_same_everywhere(void **state) {
+    (void)state;
+    const oct_shape *shape;
+    oct_context *wide = open(false, NULL, NULL), *plain = open(true, "c", NULL);
+    const float *right = oct_context_output(wide, 0, &shape), *first = oct_context_output(plain, 0, NULL);
+    const int64_t count = oct_shape_count(shape);
+    double difference = 0, length = 0;
+    for (int64_t i = 0; i < count; i++) {
+        difference += pow((double)right[i] - (double)first[i], 2);
+        length += pow((double)right[i], 2);
+    }
+    print_message("logits off by %.3g of their length\n", sqrt(difference / length));
+    assert_true(difference < 0.1 * length);
+    for (int isa = 1; isa < OCT_ISA_COUNT; isa++) {
+        if (!oct_isa_present((oct_isa)isa)) continue;
+        for (unsigned threads = 1; threads <= 8; threads += 3) {
+            oct_pool *pool;
+            assert_int_equal(oct_pool_new(&pool, threads), OCTET_OK);
+            oct_context *context = open(true, oct_isa_name((oct_isa)isa), pool);
+            assert_memory_equal(oct_context_output(context, 0, NULL), first, (size_t)count * sizeof *first);
+            oct_context_free(context);
+            oct_pool_free(pool);
+        }
+    }
+    oct_context_free(plain);
+    oct_context_free(wide);
+}
+
+static int rising(const void *left, const void *right) {
+    const double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+static double run_once(oct_context *context) {
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    assert_int_equal(oct_context_run(context), OCTET_OK);
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    return (double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) * 1e-6;
+}
+
+static void times(void **state) {
+    (void)state;
+    const char *wanted = getenv("OCTET_TIMES"), *threads = getenv("OCTET_THREADS");
+    if (wanted == NULL) skip();
+    const size_t rounds = (size_t)atoi(wanted);
+    oct_pool *pool;
+    assert_int_equal(oct_pool_new(&pool, threads != NULL ? (unsigned)atoi(threads) : 1), OCTET_OK);
+    oct_context *contexts[2] = {open(false, NULL, pool), open(true, NULL, pool)};
+    double *samples[2] = {oct_calloc(rounds, sizeof(double)), oct_calloc(rounds, sizeof(double))};
+    for (size_t i = 0; i < rounds; i++)
+        for (int k = 0; k < 2; k++) samples[k][i] = run_once(contexts[k]);
+    for (int k = 0; k < 2; k++) {
+        qsort(samples[k], rounds, sizeof(double), rising);
+        print_message("%s: least %.3f ms, median %.3f ms\n", k == 0 ? "fp32" : "int8", samples[k][0],
+                      samples[k][rounds / 2]);
+        oct_free(samples[k]);
+        oct_context_free(contexts[k]);
+    }
+    oct_pool_free(pool);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bits_are_the_same_everywhere),
+        cmocka_unit_test(times),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
