@@ -74,12 +74,12 @@ static size_t quantize(oct_graph *graph) {
         if (node->op != OCT_OP_CONV2D || node->attributes.groups != 1) continue;
         const oct_shape *weight = &graph->values[node->inputs[1]].shape;
         if (weight->dims[1] != 1 || weight->dims[2] != 1) continue;
-        decisions[count++] = (oct_quantize_decision){.node = node->name,
-                                                     .weight = OCT_FORMAT_INT8,
-                                                     .weight_granularity = OCT_PER_CHANNEL,
-                                                     .input = OCT_FORMAT_INT8,
-                                                     .input_scale =
-                                                         oct_format_scale(OCT_FORMAT_INT8, amax[node->inputs[0]])};
+        decisions[count++] =
+            (oct_quantize_decision){.node = node->name,
+                                    .weight = OCT_FORMAT_INT8,
+                                    .weight_granularity = OCT_PER_CHANNEL,
+                                    .input = OCT_FORMAT_INT8,
+                                    .input_scale = oct_format_scale(OCT_FORMAT_INT8, amax[node->inputs[0]])};
     }
     assert_int_equal(oct_graph_quantize(graph, decisions, count), OCTET_OK);
     assert_int_equal(oct_pass_fuse_quantize(graph), OCTET_OK);
