@@ -12,17 +12,18 @@
  *           text name; shape; text format; u8 granularity (graph.h); f32 scale; i32 scales (constant or -1);
  *           i32 channel stride; u64 offset, size (bytes in the arena); i32 first, last (steps); u8 is output (0, 1)
  *   u32   steps, then each:
- *           text op; text name; text tactic; i32 stride h, w; i32 pad top, left, bottom, right; i32 groups; u8
- * activation; f64 epsilon; i32 heads; f64 scale; i64 start, length; shape (of RESHAPE); u8 has bias (0, 1); u8 bits:
- *         1 has residual, 2 has a second output; u32 inputs (1 .. 8), then each: u8 kind (1 tensor, 2 constant), i32
- *         index; i32 output; i32 second output, if it has one; u64 operations, bytes
+ *           text op; text name; text tactic; i32 stride h, w; i32 pad top, left, bottom, right; i32 groups;
+ *           u8 activation; f64 epsilon; i32 heads; f64 scale; i64 start, length; shape (of RESHAPE); u8 has bias (0, 1);
+ *           u8 bits: 1 has residual, 2 has a second output; u32 inputs (1 .. 8), then each: u8 kind (1 tensor,
+ *           2 constant), i32 index; i32 output; i32 second output, if it has one; u64 operations, bytes
  *   u64   arena size
  * shape: u8 rank (0 .. 4), i64 a dimension
  *
  * weights
  *   u64   bytes of the table that follows, at most 64 MiB
- *   u32   constants, then each: text name; shape; text format ("fp32", "int8", "e4m3"); of int8 and e4m3
- *         also: u8 granularity (graph.h: 0 tensor, 1 channel), f32 scale, i32 scales (fp32 constant or -1); u64 bytes
+ *   u32   constants, then each:
+ *           text name; shape; text format ("fp32", "int8", "e4m3"); of int8 and e4m3 also u8 granularity (graph.h: 0
+ *           tensor, 1 channel), f32 scale, i32 scales (fp32 constant or -1); u64 bytes of data
  *   zeros to a multiple of 64 bytes from the section's start; then each constant's data in order, padded likewise */
 #ifndef OCT_ENGINE_PLAN_FILE_H
 #define OCT_ENGINE_PLAN_FILE_H

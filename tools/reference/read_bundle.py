@@ -63,11 +63,15 @@ def read_plan(data):
         s["stride"], s["pad"], s["groups"], s["activation"] = c.take("ii"), c.take("iiii"), c.take("i"), c.take("B")
         s["epsilon"], s["heads"], s["scale"] = c.take("d"), c.take("i"), c.take("d")
         s["start"], s["length"], s["shape"] = c.take("q"), c.take("q"), c.shape()
-        s["bias"], s["residual"] = c.take("B"), c.take("B")
+        s["bias"], bits = c.take("B"), c.take("B")
+        need(s["bias"] <= 1 and bits <= 3, "bits of a step")
+        s["residual"] = bits & 1
         count = c.take("I")
         need(1 <= count <= 8, "inputs")
         s["inputs"] = [c.take("Bi") for _ in range(count)]
-        s["output"], s["operations"], s["bytes"] = c.take("i"), c.take("Q"), c.take("Q")
+        s["output"] = c.take("i")
+        s["second"] = c.take("i") if bits & 2 else None
+        s["operations"], s["bytes"] = c.take("Q"), c.take("Q")
         plan["steps"].append(s)
     plan["arena"] = c.take("Q")
     need(c.at == len(data), "bytes after the plan")
@@ -80,7 +84,11 @@ def read_weights(data):
     end = c.at + table
     constants = []
     for _ in range(c.take("I")):
-        constants.append({"name": c.text(), "shape": c.shape(), "format": c.text(), "bytes": c.take("Q")})
+        constant = {"name": c.text(), "shape": c.shape(), "format": c.text()}
+        if constant["format"] in ("int8", "e4m3"):
+            constant["granularity"], constant["scale"], constant["scales"] = c.take("B"), c.take("f"), c.take("i")
+        constant["bytes"] = c.take("Q")
+        constants.append(constant)
     need(c.at == end, "length of the table of weights")
     at = -(-end // 64) * 64
     need(not any(data[end:at]), "padding")
