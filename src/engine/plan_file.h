@@ -13,9 +13,10 @@
  *           i32 channel stride; u64 offset, size (bytes in the arena); i32 first, last (steps); u8 is output (0, 1)
  *   u32   steps, then each:
  *           text op; text name; text tactic; i32 stride h, w; i32 pad top, left, bottom, right; i32 groups;
- *           u8 activation; f64 epsilon; i32 heads; f64 scale; i64 start, length; shape (of RESHAPE); u8 has bias (0, 1);
- *           u8 bits: 1 has residual, 2 has a second output; u32 inputs (1 .. 8), then each: u8 kind (1 tensor,
- *           2 constant), i32 index; i32 output; i32 second output, if it has one; u64 operations, bytes
+ *           u8 activation; f64 epsilon; i32 heads; f64 scale; i64 start, length; shape (of RESHAPE);
+ *           u8 has bias (0, 1); u8 bits: 1 has residual, 2 has a second output; u32 inputs (1 .. 8), then each:
+ *           u8 kind (1 tensor, 2 constant), i32 index; i32 output; i32 second output, if it has one;
+ *           u64 operations, bytes
  *   u64   arena size
  * shape: u8 rank (0 .. 4), i64 a dimension
  *
