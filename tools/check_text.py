@@ -148,7 +148,7 @@ SOUND = [
     ("tests/fuzz/corpus/x/a.yaml", "a: \r\n\t"),
     ("c.md", MD + "| a | b |\n|---|---|\n| `x \\| y` | 2 |\n\n    | not | a | table\n\n```c\n| a |\n|---|---|\n```\n"),
     ("d.md", MD + "a | b\n--|--\n1 | 2\n\nTitle\n=====\n\nSetext | not a table\n"),
-    ("e.md", MD + "/rooted /homeless a/home/x ${x}/root and /work alone\n"), ("empty.c", ""), ("LICENSE", "=======\n"),
+    ("e.md", MD + "/rooted /homeless a/home/x ${x}/root and /srv alone\n"), ("empty.c", ""), ("LICENSE", "=======\n"),
 ]
 PLANTED = [
     ("a.c", SPDX + "int a; \n", "a.c:2: trailing blanks"), ("a.c", SPDX + "int a;\r\n", "a.c:2: CRLF"),
