@@ -38,11 +38,10 @@ static int parse_sizes(const char *text, int32_t *sizes) {
 }
 
 /* The command as typed, without the output's path: that is where, not what. Heap. */
-static char *command_line(const char *place, const build_options *options) {
+static char *command_line(const build_options *options) {
     size_t size =
         strlen(options->batch) + strlen(options->recipe) + (options->size != NULL ? strlen(options->size) : 0) + 128;
     char *text = malloc(size);
-    (void)place;
     if (text == NULL) return NULL;
     snprintf(text, size, "octet build CHECKPOINT -o BUNDLE --recipe %s --batch %s --effort %d%s%s", options->recipe,
              options->batch, (int)options->effort, options->size != NULL ? " --size " : "",
@@ -52,7 +51,7 @@ static char *command_line(const char *place, const build_options *options) {
 
 static int build(const char *place, const build_options *options, octet_lab_build_options *lab) {
     char identity[65];
-    char *command = command_line(place, options);
+    char *command = command_line(options);
     if (command == NULL) return EXIT_BAD;
     lab->command = command;
     double start = seconds_now();

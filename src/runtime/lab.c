@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -208,12 +207,6 @@ octet_status octet_lab_machine(char **json) {
 
 /* ---- timing */
 
-static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 static octet_status fill_random(octet_session *session) {
     int stride;
     OCT_TRY(oct_session_prepare(session, session->model->height, session->model->width));
@@ -233,9 +226,9 @@ octet_status octet_lab_time_engine(octet_session *session, size_t count, double 
     if (session->context == NULL) OCT_TRY(fill_random(session));
     oct_context_set_tap(session->context, NULL, NULL);
     for (size_t i = 0; i < count; i++) {
-        double start = seconds_now();
+        double start = oct_watch_now();
         OCT_TRY(oct_context_run(session->context));
-        seconds[i] = seconds_now() - start;
+        seconds[i] = (oct_watch_now() - start) * 1e-3;
     }
     return OCTET_OK;
 }
