@@ -42,11 +42,12 @@ function(oct_room name)
   oct_room_library(${name} SOURCES ${sources} ${ARGN})
 endfunction()
 
-# Every families/NAME/*.c, and a list of the families with their manifests' text, made at build time.
+# Every families/NAME/*.c, and a list of the families with the texts of their manifests and recipes, made at build time.
 function(oct_families)
   file(GLOB found CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/families/*/family.c)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/families/*/*.c)
-  file(GLOB manifests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/families/*/manifest.yaml)
+  file(GLOB manifests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/families/*/manifest.yaml
+    ${PROJECT_SOURCE_DIR}/families/*/recipes/*.yaml)
   if(NOT found)
     return()
   endif()

@@ -26,7 +26,7 @@ OCTET_API octet_status octet_lab_describe(octet_model *model, octet_lab_view vie
 /* ---- building ---- */
 typedef struct octet_lab_build_options {
     size_t struct_size;
-    const char *recipe;     /* "fp32" */
+    const char *recipe;     /* as octet_open_options.recipe; NULL: "fp32" */
     const int64_t *batches; /* an engine each, 1 .. 1024 */
     size_t batch_count;
     const int32_t *sizes; /* height, width pairs, engines for each; none: the model's own size */
@@ -37,6 +37,7 @@ typedef struct octet_lab_build_options {
     const char *classes_file; /* as octet_open_options */
     const char *timing_cache; /* efforts 2 and 3: times read from and kept in this file; NULL: not kept */
     const char *command;      /* kept in the bundle's provenance; may be NULL */
+    const char *scales;       /* as octet_open_options.scales */
 } octet_lab_build_options;
 /* From a checkpoint to a bundle at `output`, whole or not at all. identity: 64 digits and a zero. Takes no lock on
  * `output`. */
@@ -62,6 +63,57 @@ OCTET_API octet_status octet_lab_get_figures(octet_model *model, octet_lab_figur
 /* What the library supports, from its lists, as Markdown tables (families, ops and kernels, picture formats). */
 OCTET_API octet_status octet_lab_support(char **text);
 
+/* ---- recipes ---- */
+
+/* octet_model_open of a checkpoint with a recipe made in memory: YAML, `name` stands in errors. The options' own recipe
+ * is NULL; their scales hold. */
+OCTET_API octet_status octet_lab_open_recipe(const char *place, const octet_open_options *options, const char *name,
+                                             const char *text, octet_model **model);
+/* The text of a recipe as octet_open_options.recipe names it ("fp8" of a model: its family's); and the names of those
+ * of the model's family, a line each. The caller's to octet_free. */
+OCTET_API octet_status octet_lab_recipe_text(const octet_model *model, const char *recipe, char **text);
+OCTET_API octet_status octet_lab_recipe_names(const octet_model *model, char **text);
+/* What a recipe makes of a checkpoint's ops: a text for people, or JSON: an array of an object an op,
+ * {"op", "kind", "shape": [...], "weights": count, "flops", "narrow", "weight": "e4m3 channel, max", "activation": ...,
+ * "rule": line or null}, in the graph's order. `text` as for octet_lab_open_recipe. The model was opened without a
+ * recipe. The result is the caller's to octet_free. */
+OCTET_API octet_status octet_lab_recipe_describe(octet_model *model, const char *name, const char *text, int json,
+                                                 char **result);
+/* Whether a file is a right recipe by itself, whatever the model; the error says the line. */
+OCTET_API octet_status octet_lab_recipe_check(const char *path);
+
+/* ---- calibration: what static scales, smoothing, bias correction and compensated rounding need of pictures ---- */
+
+typedef struct octet_lab_calibrate_event {
+    size_t struct_size;
+    int pass, passes;         /* from 1: ranges of activations; then what the recipe asks for */
+    uint64_t done, pictures;  /* of this pass; pictures 0: unknown */
+    uint64_t resumed;         /* of `done`, found in the state of an earlier run */
+    uint64_t tensors, memory; /* watched, and bytes held for them: the same for any number of pictures */
+    uint64_t values;          /* seen so far */
+} octet_lab_calibrate_event;
+/* Called after each picture. Nonzero: stop with CANCELLED, the state kept. */
+typedef int (*octet_lab_calibrate_progress)(void *user, const octet_lab_calibrate_event *event);
+
+typedef struct octet_lab_calibrate_options {
+    size_t struct_size;
+    const char *recipe; /* as octet_open_options.recipe */
+    const char *data;   /* SET, as octet_lab_set_open */
+    int64_t limit;      /* the first so many pictures; 0: all */
+    uint32_t threads;
+    octet_orientation orientation;
+    const char *classes_file;
+    int64_t skip;   /* pictures at the start that are passed over */
+    int64_t stride; /* of the rest every stride-th; 0: each */
+} octet_lab_calibrate_options;
+#define OCTET_LAB_CALIBRATE_OPTIONS_DEFAULT                                                                            \
+    { sizeof(octet_lab_calibrate_options), NULL, NULL, 0, 0, OCTET_UPRIGHT, NULL, 0, 0 }
+/* Runs a checkpoint in float32 over pictures and writes the scale file `output`, whole or not at all. Stopped (by
+ * `progress`, or killed), it goes on from OUTPUT.part when called again with the same checkpoint, recipe and data; the
+ * file is the same for any number of threads and of stops. A recipe that needs no pictures is INVALID_ARGUMENT. */
+OCTET_API octet_status octet_lab_calibrate(const char *place, const octet_lab_calibrate_options *options,
+                                           octet_lab_calibrate_progress progress, void *user, const char *output);
+
 /* ---- watching: everything that passes on the calling thread, in order ---- */
 typedef struct octet_lab_event {
     size_t struct_size;
@@ -71,7 +123,9 @@ typedef struct octet_lab_event {
     const char *format; /* "uint8", "fp32"; "" where there is no array */
     int32_t rank;
     int64_t shape[4];
-    const void *data;    /* dense, in row order; NULL where there is no array or nobody asked for arrays */
+    /* dense, in row order; NULL where there is no array. A step's are float32, whatever form it is stored in: the
+     * numbers that its codes stand for, of the wide form if it has two; `format` names the form. */
+    const void *data;
     double milliseconds; /* spent making it */
 } octet_lab_event;
 typedef void (*octet_lab_watch)(void *user, const octet_lab_event *event);

@@ -39,9 +39,14 @@ typedef struct oct_family {
     octet_status (*build)(oct_checkpoint *checkpoint, const oct_model *model, int height, int width, oct_graph *graph);
 } oct_family;
 
+typedef struct oct_family_recipe {
+    const char *name; /* of the file, without .yaml */
+    const char *text;
+} oct_family_recipe;
 typedef struct oct_family_entry {
     const oct_family *family;
-    const char *manifest; /* text of manifest.yaml */
+    const char *manifest;             /* text of manifest.yaml */
+    const oct_family_recipe *recipes; /* of recipes/, by name; ends with a NULL name */
 } oct_family_entry;
 extern const oct_family_entry oct_family_list[]; /* ends with a NULL family; made by the build */
 
