@@ -103,11 +103,11 @@ typedef struct octet_lab_calibrate_options {
     uint32_t threads;
     octet_orientation orientation;
     const char *classes_file;
-    int64_t skip;   /* pictures at the start that are passed over */
-    int64_t stride; /* of the rest every stride-th; 0: each */
+    const int64_t *numbers; /* of the samples to take, as octet_lab_set_options; NULL: all */
+    size_t number_count;
 } octet_lab_calibrate_options;
 #define OCTET_LAB_CALIBRATE_OPTIONS_DEFAULT                                                                            \
-    { sizeof(octet_lab_calibrate_options), NULL, NULL, 0, 0, OCTET_UPRIGHT, NULL, 0, 0 }
+    { sizeof(octet_lab_calibrate_options), NULL, NULL, 0, 0, OCTET_UPRIGHT, NULL, NULL, 0 }
 /* Runs a checkpoint in float32 over pictures and writes the scale file `output`, whole or not at all. Stopped (by
  * `progress`, or killed), it goes on from OUTPUT.part when called again with the same checkpoint, recipe and data; the
  * file is the same for any number of threads and of stops. A recipe that needs no pictures is INVALID_ARGUMENT. */
@@ -194,9 +194,13 @@ typedef struct octet_lab_set_options {
     const char *classes_file;
     /* Nonzero: pictures are neither looked for nor read, samples have no data. Not for shards. */
     int facts_only;
+    /* A part of the set: the samples of these numbers (from 0, rising). The others are passed over, and count neither
+     * in octet_lab_set_count nor in the fingerprint. NULL: all. */
+    const int64_t *numbers;
+    size_t number_count;
 } octet_lab_set_options;
 #define OCTET_LAB_SET_OPTIONS_DEFAULT                                                                                  \
-    { sizeof(octet_lab_set_options), NULL, NULL, 0 }
+    { sizeof(octet_lab_set_options), NULL, NULL, 0, NULL, 0 }
 
 /* `place`: a directory with labels.txt ("name index" a line), an image folder (a directory a class), WebDataset tar
  * shards (a list parted by commas, braces as {00..63}, a directory of them), or COCO's instances.json[:PICTURES].

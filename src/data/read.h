@@ -30,6 +30,9 @@ struct oct_set {
     int64_t *categories; /* ids, rising; in the arena */
     size_t category_count;
     oct_shards *shards;
+    int64_t *numbers; /* shards: of the samples to give, in the arena; NULL: all */
+    size_t number_count, chosen;
+    int64_t read; /* shards: samples read, whether given or passed over */
     size_t passed;
     octet_status failed;
     uint8_t chain[OCT_SHA256_SIZE];

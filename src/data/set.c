@@ -114,6 +114,53 @@ static octet_status open_place(oct_set *set, const char *place) {
         "a directory with labels.txt, a directory of class directories, .tar shards, or COCO's instances.json");
 }
 
+/* ---- a part of a set */
+
+static octet_status check_numbers(const oct_set_options *options, const char *place, int64_t end) {
+    for (size_t i = 0; i < options->number_count; i++) {
+        const int64_t number = options->numbers[i], least = i > 0 ? options->numbers[i - 1] + 1 : 0;
+        if (number < least || number >= end)
+            return oct_fail(OCTET_INVALID_ARGUMENT,
+                            "%s: part of a set: expected sample numbers that rise, %lld to %lld here, found %lld",
+                            place, (long long)least, (long long)end - 1, (long long)number);
+    }
+    return OCTET_OK;
+}
+
+/* Rows are picked now, samples of shards as they come. */
+static octet_status take_part(oct_set *set, const char *place) {
+    const oct_set_options *options = &set->options;
+    if (options->numbers == NULL) return OCTET_OK;
+    const bool stream = set->kind == OCT_SET_SHARDS;
+    OCT_TRY(check_numbers(options, place, stream ? INT64_MAX : (int64_t)set->row_count));
+    if (stream) {
+        set->numbers = oct_arena_alloc(&set->arena, (options->number_count + 1) * sizeof *set->numbers);
+        if (set->numbers == NULL) return oct_fail_memory();
+        memcpy(set->numbers, options->numbers, options->number_count * sizeof *set->numbers);
+        set->number_count = options->number_count;
+        return OCTET_OK;
+    }
+    for (size_t i = 0; i < options->number_count; i++) set->rows[i] = set->rows[options->numbers[i]];
+    set->row_count = options->number_count;
+    return OCTET_OK;
+}
+
+static octet_status next_of_shards(oct_set *set, oct_sample **sample) {
+    if (set->numbers == NULL) return oct_shards_next(set, sample);
+    if (set->chosen == set->number_count) return OCTET_OK;
+    for (;;) {
+        OCT_TRY(oct_shards_next(set, sample));
+        if (*sample == NULL)
+            return oct_fail(OCTET_INVALID_ARGUMENT, "part of a set: expected sample %lld, found %lld samples",
+                            (long long)set->numbers[set->chosen], (long long)set->read);
+        if (set->read++ == set->numbers[set->chosen]) break;
+        oct_sample_free(*sample);
+        *sample = NULL;
+    }
+    set->chosen++;
+    return OCTET_OK;
+}
+
 octet_status oct_set_open(oct_set **set, const char *place, const oct_set_options *options) {
     *set = NULL;
     oct_set *made = oct_calloc(1, sizeof *made);
@@ -123,11 +170,13 @@ octet_status oct_set_open(oct_set **set, const char *place, const oct_set_option
     if (status == OCTET_OK) status = open_place(made, place);
     if (status == OCTET_OK && made->kind != OCT_SET_SHARDS && made->row_count == 0)
         status = oct_fail(OCTET_INVALID_ARGUMENT, "%s: no pictures in it", place);
+    if (status == OCTET_OK) status = take_part(made, place);
     if (status != OCTET_OK) {
         oct_set_close(made);
         return status;
     }
     made->options.names = NULL; /* the caller's; shards keep the count */
+    made->options.numbers = NULL;
     *set = made;
     return OCTET_OK;
 }
@@ -153,7 +202,8 @@ bool oct_set_has_boxes(const oct_set *set) {
 }
 
 int64_t oct_set_count(const oct_set *set) {
-    return set->kind == OCT_SET_SHARDS ? -1 : (int64_t)set->row_count;
+    if (set->kind != OCT_SET_SHARDS) return (int64_t)set->row_count;
+    return set->numbers != NULL ? (int64_t)set->number_count : -1;
 }
 
 const char *oct_set_order(const oct_set *set) {
@@ -232,7 +282,7 @@ static octet_status extend_chain(oct_set *set, const oct_sample *sample) {
 octet_status oct_set_next(oct_set *set, oct_sample **sample) {
     *sample = NULL;
     if (set->failed != OCTET_OK) return oct_fail(set->failed, "the data set could not be read any further");
-    octet_status status = set->kind == OCT_SET_SHARDS ? oct_shards_next(set, sample) : next_row(set, sample);
+    octet_status status = set->kind == OCT_SET_SHARDS ? next_of_shards(set, sample) : next_row(set, sample);
     if (status == OCTET_OK && *sample != NULL) {
         status = extend_chain(set, *sample);
         set->passed++;

@@ -52,6 +52,9 @@ typedef struct oct_set_options {
     size_t name_count;
     bool names_decide; /* the user gave the list: each class directory must be named in it */
     bool facts_only;   /* pictures are neither looked for nor read; not for shards */
+    /* A part: the samples of these numbers, from 0 and rising, are the set; the others are passed over. NULL: all. */
+    const int64_t *numbers;
+    size_t number_count;
 } oct_set_options;
 
 /* Opens and checks what can be checked without reading pictures: every line, every annotation, that each picture is

@@ -42,6 +42,8 @@ static octet_status open_set(octet_lab_set *made, const char *place, const octet
         inner.names_decide = true;
     }
     inner.facts_only = options->facts_only != 0;
+    inner.numbers = options->numbers;
+    inner.number_count = options->number_count;
     octet_status status = oct_set_open(&made->set, place, &inner);
     oct_labels_free(&list);
     return status;

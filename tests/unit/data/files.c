@@ -39,6 +39,26 @@ static void test_list(void **state) {
     sets_expect(directory, NULL, "a.jpg 10 A\n");
 }
 
+static void test_part(void **state) {
+    (void)state;
+    list("deep/b c.jpg 3\na.jpg 9\n");
+    const int64_t second[] = {1}, both[] = {0, 1};
+    oct_set_options part = {.names = ten_names, .name_count = 10, .numbers = second, .number_count = 1};
+    sets_expect(directory, &part, "a.jpg 9 A\n");
+    part.numbers = both;
+    part.number_count = 2;
+    sets_expect(directory, &part, "deep/b c.jpg 3 B\na.jpg 9 A\n");
+    part.number_count = 0;
+    sets_expect(directory, &part, "");
+    const int64_t falls[] = {1, 0}, twice[] = {1, 1}, beyond[] = {2}, below[] = {-1};
+    const int64_t *const wrong[] = {falls, twice, beyond, below};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        part.numbers = wrong[i];
+        part.number_count = i < 2 ? 2 : 1;
+        sets_refuse(directory, &part, OCTET_INVALID_ARGUMENT, "part of a set: expected sample numbers that rise", NULL);
+    }
+}
+
 static void test_list_refused(void **state) {
     (void)state;
     static const struct {
@@ -216,9 +236,9 @@ static void test_faults(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_list),         TEST(test_list_refused),   TEST(test_list_damaged), TEST(test_folder),
-        TEST(test_names_decide), TEST(test_folder_refused), TEST(test_links),        TEST(test_no_set),
-        TEST(test_fingerprint),  TEST(test_faults),
+        TEST(test_list),   TEST(test_part),         TEST(test_list_refused),   TEST(test_list_damaged),
+        TEST(test_folder), TEST(test_names_decide), TEST(test_folder_refused), TEST(test_links),
+        TEST(test_no_set), TEST(test_fingerprint),  TEST(test_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,16 @@ static void test_plain(void **state) {
     sets_expect(here->tar, &thousand, "s.tar/a 3 J\ns.tar/b 5 K\n");
 }
 
+static void test_part(void **state) {
+    TAR({"a.jpg", '0', "J"}, {"a.cls", '0', "3"}, {"b.jpg", '0', "K"}, {"b.cls", '0', "5"}, {"c.jpg", '0', "L"},
+        {"c.cls", '0', "6"});
+    const int64_t numbers[] = {0, 2, 3};
+    oct_set_options part = {.names = thousand.names, .name_count = 1000, .numbers = numbers, .number_count = 2};
+    sets_expect(here->tar, &part, "s.tar/a 3 J\ns.tar/c 6 L\n");
+    part.number_count = 3;
+    sets_refuse(here->tar, &part, OCTET_INVALID_ARGUMENT, "expected sample 3, found 3 samples", NULL);
+}
+
 static void test_keys(void **state) {
     TAR({"s/22.0/1.png", '0', "P"}, {"s/22.0/1.cls", '0', "1"}, {"s/22.1/1.png", '0', "Q"}, {"s/22.1/1.cls", '0', "2"},
         {"./", '5', ""}, {"./x/", '5', ""}, {"./x/b.cls", '0', "2"}, {"./x/b.jpg", '0', "J"});
@@ -255,14 +265,23 @@ static void test_faults(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(test_plain),           TEST(test_keys),
-        TEST(test_interleaved),     TEST(test_a_dot_in_the_name_ends_the_key),
-        TEST(test_half_samples),    TEST(test_other_fields_are_passed_over),
-        TEST(test_two_of_one),      TEST(test_what_no_sample_has),
-        TEST(test_labels),          TEST(test_a_key_that_comes_again),
-        TEST(test_hostile_members), TEST(test_cut),
-        TEST(test_damage),          TEST(test_random_damage),
-        TEST(test_pax_and_gzip),    TEST(test_lists),
+        TEST(test_plain),
+        TEST(test_part),
+        TEST(test_keys),
+        TEST(test_interleaved),
+        TEST(test_a_dot_in_the_name_ends_the_key),
+        TEST(test_half_samples),
+        TEST(test_other_fields_are_passed_over),
+        TEST(test_two_of_one),
+        TEST(test_what_no_sample_has),
+        TEST(test_labels),
+        TEST(test_a_key_that_comes_again),
+        TEST(test_hostile_members),
+        TEST(test_cut),
+        TEST(test_damage),
+        TEST(test_random_damage),
+        TEST(test_pax_and_gzip),
+        TEST(test_lists),
         TEST(test_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
