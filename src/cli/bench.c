@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* octet bench: times of models, taken in turns in one process. The first model is the base of every ratio. */
+/* octet bench: times of models and recipes, taken in turns in one process. The first is the base of every ratio. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "output.h"
 
 #define BATCHES 16
+#define RECIPES 64
 #define DRAWS 10000
 #define SEED 1
 #define WARM_UP_RUNS 3
@@ -18,7 +19,7 @@
 
 typedef struct bench_options {
     common_options common;
-    const char *batch, *picture, *classes;
+    const char *batch, *picture, *classes, *recipes, *scales;
     int64_t rounds;
     double seconds;
     int scope; /* index into "graph|task" */
@@ -27,9 +28,9 @@ typedef struct bench_options {
 
 static const char *const scopes[] = {"graph", "task"};
 
-/* One model at one batch. */
+/* One model and recipe at one batch. */
 typedef struct candidate {
-    const char *place;
+    const char *place, *recipe, *scales; /* recipe and scales NULL: as a bundle has it, or float32 */
     int64_t batch;
     octet_model *model;
     octet_session *session;
@@ -80,6 +81,8 @@ static bool open_candidate(candidate *c, const bench_options *options) {
     open.batch = c->batch;
     open.threads = session.threads = (uint32_t)options->common.threads;
     open.classes_file = options->classes;
+    open.recipe = c->recipe;
+    open.scales = c->scales;
     double unused;
     if (octet_model_open(c->place, &open, &c->model) != OCTET_OK) return false;
     if (octet_session_new(c->model, &session, &c->session) != OCTET_OK) return false;
@@ -141,16 +144,16 @@ static bool compute(const candidate *base, const candidate *c, size_t rounds, fi
 
 static bool report(const candidate *c, const bench_options *options, size_t rounds, const figures *f) {
     if (options->common.json) {
-        return print_json(json_pack("{s:o, s:s, s:s, s:I, s:s, s:b, s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:s}",
-                                    "model", json_text(c->place), "recipe", "fp32", "device", "cpu", "batch",
-                                    (json_int_t)c->batch, "scope", scopes[options->scope], "cold", options->cold,
-                                    "threads", (json_int_t)options->common.threads, "median_ms", f->median, "p25_ms",
-                                    f->p25, "p75_ms", f->p75, "runs", (json_int_t)rounds, "ratio", f->ratio.ratio,
-                                    "ratio_low", f->ratio.low, "ratio_high", f->ratio.high, "verdict", f->verdict));
+        return print_json(json_pack(
+            "{s:o, s:s, s:s, s:I, s:s, s:b, s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:s}", "model", json_text(c->place),
+            "recipe", c->recipe != NULL ? c->recipe : "", "device", "cpu", "batch", (json_int_t)c->batch, "scope",
+            scopes[options->scope], "cold", options->cold, "threads", (json_int_t)options->common.threads, "median_ms",
+            f->median, "p25_ms", f->p25, "p75_ms", f->p75, "runs", (json_int_t)rounds, "ratio", f->ratio.ratio,
+            "ratio_low", f->ratio.low, "ratio_high", f->ratio.high, "verdict", f->verdict));
     }
-    printf("%-40s %6lld %-6s %10.3f %10.3f %10.3f %6zu   %.3f [%.3f, %.3f]  %s\n", c->place, (long long)c->batch,
-           scopes[options->scope], f->median, f->p25, f->p75, rounds, f->ratio.ratio, f->ratio.low, f->ratio.high,
-           f->verdict);
+    printf("%-40s %-20s %6lld %-6s %10.3f %10.3f %10.3f %6zu   %.3f [%.3f, %.3f]  %s\n", c->place,
+           c->recipe != NULL ? c->recipe : "", (long long)c->batch, scopes[options->scope], f->median, f->p25, f->p75,
+           rounds, f->ratio.ratio, f->ratio.low, f->ratio.high, f->verdict);
     return true;
 }
 
@@ -158,12 +161,12 @@ static void print_heading(const bench_options *options) {
     char *machine;
     if (octet_lab_machine(&machine) == OCTET_OK) printf("%s\n", machine);
     octet_free(machine);
-    printf("octet %s, fp32, %s%s; the last timed outputs equal the untimed ones; ratio: first model's median over this "
+    printf("octet %s, %s%s; the last timed outputs equal the untimed ones; ratio: first model's median over this "
            "one's, 95%% bootstrap interval\n",
            octet_version(), options->scope == 1 ? "from file bytes to result" : "engine alone",
            options->cold ? ", cold caches" : "");
-    printf("%-40s %6s %-6s %10s %10s %10s %6s   %s\n", "model", "batch", "scope", "median ms", "p25", "p75", "runs",
-           "ratio");
+    printf("%-40s %-20s %6s %-6s %10s %10s %10s %6s   %s\n", "model", "recipe", "batch", "scope", "median ms", "p25",
+           "p75", "runs", "ratio");
 }
 
 static void close_candidates(candidate *candidates, size_t count) {
@@ -174,28 +177,86 @@ static void close_candidates(candidate *candidates, size_t count) {
     }
 }
 
-/* All models at one batch. */
-static int bench_batch(const bench_options *options, int count, char **places, int64_t batch) {
-    size_t capacity = (size_t)(options->rounds > 100000 ? options->rounds : 100000), rounds = 0, opened = (size_t)count;
-    candidate *candidates = calloc(opened, sizeof *candidates);
+/* Every model with every recipe, in this order, at one batch. */
+static int bench_batch(const bench_options *options, const candidate *wanted, size_t count, int64_t batch) {
+    size_t capacity = (size_t)(options->rounds > 100000 ? options->rounds : 100000), rounds = 0;
+    candidate *candidates = calloc(count, sizeof *candidates);
     bool good = candidates != NULL;
     int code = EXIT_DONE;
-    for (size_t i = 0; good && i < opened; i++) {
-        candidates[i].place = places[i];
+    for (size_t i = 0; good && i < count; i++) {
+        candidates[i] = wanted[i];
         candidates[i].batch = batch;
         candidates[i].seconds = malloc(capacity * sizeof(double));
         good = candidates[i].seconds != NULL && open_candidate(&candidates[i], options);
     }
-    if (!good || !run_rounds(candidates, opened, options, capacity, &rounds)) code = print_failure("bench");
-    for (size_t i = 0; code == EXIT_DONE && i < opened; i++) {
+    if (!good || !run_rounds(candidates, count, options, capacity, &rounds)) code = print_failure("bench");
+    for (size_t i = 0; code == EXIT_DONE && i < count; i++) {
         figures f;
         if (!outputs_held(&candidates[i]))
             code = EXIT_BAD;
         else if (!compute(&candidates[0], &candidates[i], rounds, &f) || !report(&candidates[i], options, rounds, &f))
             code = EXIT_BAD;
     }
-    if (candidates != NULL) close_candidates(candidates, opened);
+    if (candidates != NULL) close_candidates(candidates, count);
     free(candidates);
+    return code;
+}
+
+/* Cuts "a,b" in place into `words`; returns how many there are, 0 if one is empty or they are too many. */
+static size_t split_list(char *list, const char **words) {
+    size_t count = 0;
+    for (char *at = list; at != NULL; count++) {
+        char *comma = strchr(at, ',');
+        if (comma != NULL) *comma = '\0';
+        if (*at == '\0' || count == RECIPES) return 0;
+        words[count] = at;
+        at = comma != NULL ? comma + 1 : NULL;
+    }
+    return count;
+}
+
+/* Places times recipes. Each recipe has its scale file, "-" for none, or one file serves all. */
+static int make_candidates(const bench_options *options, int count, char **places, char *recipes, char *scales,
+                           candidate *wanted, size_t *made) {
+    const char *names[RECIPES] = {NULL}, *files[RECIPES] = {NULL};
+    size_t name_count = recipes != NULL ? split_list(recipes, names) : 1;
+    size_t file_count = scales != NULL ? split_list(scales, files) : 1;
+    if (name_count == 0 || file_count == 0)
+        return usage_error(&verb_bench, "--recipe, --scales: expected up to %d names parted by commas", RECIPES);
+    if (options->scales != NULL && options->recipes == NULL)
+        return usage_error(&verb_bench, "--scales goes with --recipe");
+    if (file_count != 1 && file_count != name_count)
+        return usage_error(&verb_bench, "--scales: expected one file, or one for each of %zu recipes, found %zu",
+                           name_count, file_count);
+    *made = 0;
+    for (int i = 0; i < count; i++) {
+        for (size_t r = 0; r < name_count; r++) {
+            const char *file = files[file_count == 1 ? 0 : r], *name = names[r];
+            const bool none = file == NULL || strcmp(file, "-") == 0 || strcmp(name, "fp32") == 0;
+            wanted[(*made)++] = (candidate){.place = places[i], .recipe = name, .scales = none ? NULL : file};
+        }
+    }
+    return EXIT_DONE;
+}
+
+static char *copy_of(const char *text) {
+    return text != NULL ? strdup(text) : NULL;
+}
+
+static int bench_all(const bench_options *options, int count, char **places, const int64_t *batches, int batch_count) {
+    char *recipes = copy_of(options->recipes), *scales = copy_of(options->scales);
+    candidate *wanted = calloc((size_t)count * RECIPES, sizeof *wanted);
+    size_t made = 0;
+    int code = EXIT_BAD;
+    if (wanted == NULL || (options->recipes != NULL && recipes == NULL) || (options->scales != NULL && scales == NULL))
+        fprintf(stderr, "octet bench: out of memory\n");
+    else
+        code = make_candidates(options, count, places, recipes, scales, wanted, &made);
+    if (code == EXIT_DONE && !options->common.json) print_heading(options);
+    for (int i = 0; i < batch_count && code == EXIT_DONE; i++) code = bench_batch(options, wanted, made, batches[i]);
+    free(wanted);
+    free(scales);
+    free(recipes);
     return code;
 }
 
@@ -203,6 +264,10 @@ static int run_bench(int count, char **words) {
     bench_options options = {.batch = "1", .rounds = 30, .seconds = 2.0};
     int64_t batches[BATCHES];
     const option_row rows[] = {
+        {OPTION_TEXT, "--recipe", "R,...", "of each checkpoint: names or files as elsewhere, e.g. fp32,int8",
+         &options.recipes, 0, 0},
+        {OPTION_TEXT, "--scales", "FILE,...", "one for all recipes, or one for each (- for none)", &options.scales, 0,
+         0},
         {OPTION_TEXT, "--batch", "N,...", "pictures at once (default 1)", &options.batch, 0, 0},
         {OPTION_CHOICE, "--scope", "graph|task", "engine alone (default), or from file bytes to result", &options.scope,
          0, 0},
@@ -221,10 +286,7 @@ static int run_bench(int count, char **words) {
     int batch_count = parse_batches(options.batch, batches, BATCHES);
     if (batch_count == 0)
         return usage_error(&verb_bench, "--batch: expected up to 16 numbers of 1 to 1024, found \"%s\"", options.batch);
-    if (!options.common.json) print_heading(&options);
-    int code = EXIT_DONE;
-    for (int i = 0; i < batch_count && code == EXIT_DONE; i++) code = bench_batch(&options, left, words, batches[i]);
-    return code;
+    return bench_all(&options, left, words, batches, batch_count);
 }
 
 const verb_row verb_bench = {"bench", "MODEL...", "times of one or several models, taken in turns", run_bench};

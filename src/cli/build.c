@@ -13,7 +13,7 @@
 
 typedef struct build_options {
     common_options common;
-    const char *output, *recipe, *batch, *size, *classes, *timing_cache;
+    const char *output, *recipe, *scales, *batch, *size, *classes, *timing_cache;
     int64_t effort;
 } build_options;
 
@@ -76,7 +76,7 @@ static int run_build(int count, char **words) {
     int size_count = 0;
     const option_row rows[] = {
         {OPTION_TEXT, "-o", "BUNDLE", "where to write it (.octet)", &options.output, 0, 0},
-        {OPTION_TEXT, "--recipe", "NAME", "fp32 (default)", &options.recipe, 0, 0},
+        OPTION_RECIPE(options.recipe, options.scales),
         {OPTION_TEXT, "--batch", "N,...", "an engine for each (default 1)", &options.batch, 0, 0},
         {OPTION_TEXT, "--size", "HxW,...", "an engine for each input size (default: the checkpoint's)", &options.size,
          0, 0},
@@ -102,6 +102,7 @@ static int run_build(int count, char **words) {
         return usage_error(&verb_build, "--timing-cache goes with --effort 2 or 3");
     octet_lab_build_options lab = {.struct_size = sizeof lab,
                                    .recipe = options.recipe,
+                                   .scales = options.scales,
                                    .batches = batches,
                                    .batch_count = (size_t)batch_count,
                                    .sizes = sizes,

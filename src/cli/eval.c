@@ -17,7 +17,7 @@
 
 typedef struct eval_options {
     common_options common;
-    const char *data, *reference, *samples, *classes;
+    const char *data, *reference, *samples, *classes, *recipe, *scales;
     int64_t limit, batch, draws;
     double threshold;
     int orientation; /* index into "upright|stored" */
@@ -197,12 +197,16 @@ static bool run_set(eval_state *state) {
 
 /* ---- opening */
 
-static bool open_engine(const eval_options *options, const char *place, eval_side *side) {
+static bool open_engine(const eval_options *options, const char *place, bool tested, eval_side *side) {
     octet_open_options open = OCTET_OPEN_OPTIONS_DEFAULT;
     octet_session_options session = OCTET_SESSION_OPTIONS_DEFAULT;
     open.threads = session.threads = (uint32_t)options->common.threads;
     open.batch = options->batch;
     open.classes_file = options->classes;
+    if (tested) {
+        open.recipe = options->recipe;
+        open.scales = options->scales;
+    }
     session.orientation = options->orientation == 1 ? OCTET_STORED : OCTET_UPRIGHT;
     return (octet_model_open(place, &open, &side->model) == OCTET_OK &&
             octet_session_new(side->model, &session, &side->session) == OCTET_OK) ||
@@ -227,7 +231,7 @@ static bool fits(const char *what, const octet_model *model, octet_task task, si
 static bool open_all(eval_state *state, const char *place) {
     const eval_options *options = state->options;
     octet_lab_set_options set = OCTET_LAB_SET_OPTIONS_DEFAULT;
-    if (!open_engine(options, place, &state->tested)) return false;
+    if (!open_engine(options, place, true, &state->tested)) return false;
     set.model = state->tested.model;
     set.classes_file = options->classes;
     if (octet_lab_set_open(options->data, &set, &state->set) != OCTET_OK) return failed();
@@ -235,7 +239,7 @@ static bool open_all(eval_state *state, const char *place) {
     if (!fits(place, state->tested.model, task, 0, options->data)) return false;
     state->batch = (size_t)octet_model_batch(state->tested.model);
     if (options->reference != NULL) {
-        if (!open_engine(options, options->reference, &state->reference) ||
+        if (!open_engine(options, options->reference, false, &state->reference) ||
             !fits(options->reference, state->reference.model, task, octet_model_class_count(state->tested.model),
                   place))
             return false;
@@ -277,7 +281,8 @@ static bool report(eval_state *state, const char *place) {
         return false;
     }
     if (!options->common.json) {
-        printf("%s on %s\n", place, options->data);
+        printf("%s%s%s on %s\n", place, options->recipe != NULL ? ", recipe " : "",
+               options->recipe != NULL ? options->recipe : "", options->data);
         if (options->reference != NULL) printf("beside %s\n", options->reference);
         printf("  labels: %s; pictures: %s; set: %.16s\n", order, orientation, fingerprint);
     }
@@ -288,6 +293,7 @@ static bool report(eval_state *state, const char *place) {
         return true;
     }
     json_object_set_new(out, "model", json_bytes(place));
+    json_object_set_new(out, "recipe", options->recipe != NULL ? json_bytes(options->recipe) : json_null());
     json_object_set_new(out, "model_fingerprint", json_string(octet_model_fingerprint(state->tested.model)));
     if (options->reference != NULL) {
         json_object_set_new(out, "reference", json_bytes(options->reference));
@@ -308,6 +314,7 @@ static int run_eval(int count, char **words) {
         {OPTION_TEXT, "--data", "SET",
          "directory with labels.txt, image folder, .tar shards, or COCO instances.json[:PICTURES]", &options.data, 0,
          0},
+        OPTION_RECIPE(options.recipe, options.scales),
         {OPTION_TEXT, "--reference", "MODEL", "compare with it, picture by picture", &options.reference, 0, 0},
         {OPTION_REAL, "--threshold", "SCORE", "compare detections above it (default 0.5); AP takes all",
          &options.threshold, 0, 0},

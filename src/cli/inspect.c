@@ -11,7 +11,7 @@ typedef struct inspect_options {
     common_options common;
     bool dot, tactics, memory, shapes, support, compat;
     int64_t batch, height, width;
-    const char *classes;
+    const char *classes, *recipe, *scales;
 } inspect_options;
 
 static const octet_lab_view default_views[] = {OCTET_LAB_SUMMARY, OCTET_LAB_GRAPH, OCTET_LAB_STEPS};
@@ -107,9 +107,40 @@ static int print_compat(const char *place) {
     return opens ? EXIT_DONE : EXIT_WRONG;
 }
 
+/* What a recipe makes of each op, and why. */
+static bool print_recipe(octet_model *model, const char *recipe, bool json) {
+    char *text = NULL, *told = NULL;
+    bool good = octet_lab_recipe_text(model, recipe, &text) == OCTET_OK &&
+                octet_lab_recipe_describe(model, recipe, text, json, &told) == OCTET_OK;
+    if (good) fputs(told, stdout);
+    octet_free(told);
+    octet_free(text);
+    return good;
+}
+
+static int inspect(const char *place, const octet_open_options *open, const inspect_options *options) {
+    octet_model *model;
+    octet_open_options plain = *open;
+    plain.recipe = plain.scales = NULL;
+    bool good = true;
+    if (options->recipe != NULL) {
+        if (octet_model_open(place, &plain, &model) != OCTET_OK) return print_failure("inspect");
+        good = print_recipe(model, options->recipe, options->common.json);
+        octet_model_close(&model);
+        /* static scales are not known without their file: the engine is shown with it */
+        if (!good) return print_failure("inspect");
+        if (options->scales == NULL) return EXIT_DONE;
+    }
+    if (octet_model_open(place, open, &model) != OCTET_OK) return print_failure("inspect");
+    good = inspect_model(model, options);
+    octet_model_close(&model);
+    return good ? EXIT_DONE : print_failure("inspect");
+}
+
 static int run_inspect(int count, char **words) {
     inspect_options options = {0};
     const option_row rows[] = {
+        OPTION_RECIPE(options.recipe, options.scales),
         {OPTION_FLAG, "--dot", NULL, "the graph for Graphviz", &options.dot, 0, 0},
         {OPTION_FLAG, "--tactics", NULL, "each step's candidate kernels: chosen, or why not", &options.tactics, 0, 0},
         {OPTION_FLAG, "--memory", NULL, "the activations' arena: offset, size, lifetime", &options.memory, 0, 0},
@@ -134,12 +165,10 @@ static int run_inspect(int count, char **words) {
     open.height = (int32_t)options.height;
     open.width = (int32_t)options.width;
     open.classes_file = options.classes;
+    open.recipe = options.recipe;
+    open.scales = options.scales;
     open.threads = (uint32_t)options.common.threads;
-    octet_model *model;
-    if (octet_model_open(words[0], &open, &model) != OCTET_OK) return print_failure("inspect");
-    int code = inspect_model(model, &options) ? EXIT_DONE : print_failure("inspect");
-    octet_model_close(&model);
-    return code;
+    return inspect(words[0], &open, &options);
 }
 
 const verb_row verb_inspect = {"inspect", "MODEL", "graph, weights, steps, kernels, formats, provenance", run_inspect};

@@ -11,7 +11,8 @@
 #include "options.h"
 #include "output.h"
 
-static const verb_row *const verbs[] = {&verb_pull, &verb_inspect, &verb_build, &verb_run, &verb_eval, &verb_bench};
+static const verb_row *const verbs[] = {&verb_pull, &verb_inspect, &verb_calibrate, &verb_build,
+                                        &verb_run,  &verb_eval,    &verb_bench,     &verb_check};
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
 
 static void print_usage(FILE *stream) {

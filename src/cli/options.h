@@ -44,6 +44,14 @@ int usage_error(const verb_row *verb, const char *format, ...) __attribute__((fo
 /* "1,32,128": up to `limit` numbers of 1 to 1024; returns how many, 0 if it is not such a list */
 int parse_batches(const char *text, int64_t *batches, int limit);
 
-extern const verb_row verb_pull, verb_inspect, verb_build, verb_run, verb_eval, verb_bench;
+/* --recipe and --scales, the same on every verb that opens a checkpoint. */
+#define OPTION_RECIPE(recipe, scales)                                                                                  \
+    {OPTION_TEXT, "--recipe", "R", "fp32 (default), fp16, bf16, int8, fp8, a recipe of the family, or a .yaml file",   \
+     &(recipe),   0,          0},                                                                                      \
+    {                                                                                                                  \
+        OPTION_TEXT, "--scales", "FILE", "static scales, from octet calibrate", &(scales), 0, 0                        \
+    }
+
+extern const verb_row verb_pull, verb_inspect, verb_calibrate, verb_build, verb_run, verb_eval, verb_bench, verb_check;
 
 #endif

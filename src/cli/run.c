@@ -14,7 +14,7 @@ typedef struct run_options {
     int64_t top, batch, height, width;
     double threshold;
     int orientation; /* index into "upright|stored" */
-    const char *draw, *dump, *classes;
+    const char *draw, *dump, *classes, *recipe, *scales;
     bool logits, trace;
 } run_options;
 
@@ -266,6 +266,8 @@ static bool open_model(run_state *state, const char *place) {
     open.height = (int32_t)options->height;
     open.width = (int32_t)options->width;
     open.classes_file = options->classes;
+    open.recipe = options->recipe;
+    open.scales = options->scales;
     octet_session_options session = OCTET_SESSION_OPTIONS_DEFAULT;
     session.threads = (uint32_t)options->common.threads;
     session.orientation = options->orientation == 1 ? OCTET_STORED : OCTET_UPRIGHT;
@@ -276,6 +278,7 @@ static bool open_model(run_state *state, const char *place) {
 static int run_run(int count, char **words) {
     run_options options = {.top = 5, .threshold = 0.5};
     const option_row rows[] = {
+        OPTION_RECIPE(options.recipe, options.scales),
         {OPTION_INT, "--top", "N", "classes to print (default 5)", &options.top, 1, 1000000},
         {OPTION_REAL, "--threshold", "SCORE", "print detections above it (default 0.5)", &options.threshold, 0, 0},
         {OPTION_CHOICE, "--orientation", "upright|stored", "apply EXIF orientation (default) or not",

@@ -14,6 +14,7 @@
 #include "octet/lab.h"
 #include "runtime/model_file.h"
 #include "runtime/options.h"
+#include "runtime/recipes.h"
 
 #define PLANS 256
 
@@ -103,12 +104,23 @@ static void renumber(oct_plan *plan, const int32_t *map) {
 
 /* ---- plans */
 
+/* What the engine computes in, for a plan's name: the first narrow format of a weight, else the base. */
+static const char *engine_format(const building *b, const oct_graph *graph) {
+    for (size_t i = 0; i < graph->value_count; i++) {
+        const oct_value *value = &graph->values[i];
+        const oct_format format = value->forms[0].format;
+        if (value->producer == OCT_NONE && oct_format_has_scale(format)) return oct_format_name(format);
+    }
+    return b->model->recipe != NULL ? oct_format_name(b->model->recipe->recipe.base) : "fp32";
+}
+
 static octet_status make_plans(building *b, oct_graph *graph, const oct_weights *weights, int height, int width) {
     for (size_t i = 0; i < b->options->batch_count; i++) {
         if (b->plan_count == PLANS) return oct_fail(OCTET_LIMIT, "bundle: more than %d engines", PLANS);
         built_plan *made = &b->plans[b->plan_count];
         oct_plan_options options = {.batch = b->options->batches[i]};
-        snprintf(made->name, sizeof made->name, "cpu-fp32-b%" PRId64 "-%dx%d", options.batch, height, width);
+        snprintf(made->name, sizeof made->name, "cpu-%s-b%" PRId64 "-%dx%d", engine_format(b, graph), options.batch,
+                 height, width);
         for (size_t j = 0; j < b->plan_count; j++) {
             if (strcmp(b->plans[j].name, made->name) == 0)
                 return oct_fail(OCTET_INVALID_ARGUMENT, "engine %s is asked for twice", made->name);
@@ -148,6 +160,23 @@ static void put_pair(oct_text *out, const char *key, const char *value, const ch
     oct_text_puts(out, end);
 }
 
+/* Which recipe, by its text, and the scales with the pictures they come from. */
+static void put_recipe(const building *b, oct_text *out) {
+    const oct_model_recipe *r = b->model->recipe;
+    put_pair(out, "recipe", r != NULL ? r->recipe.name : "fp32", ", \"recipe_sha256\": ");
+    if (r == NULL) {
+        oct_text_puts(out, "null, \"scales\": null, \"calibration\": null, ");
+        return;
+    }
+    oct_text_printf(out, "\"%s\", \"scales\": ", r->text_hash);
+    if (!r->has_scales) {
+        oct_text_puts(out, "null, \"calibration\": null, ");
+        return;
+    }
+    oct_text_printf(out, "\"%s\", \"calibration\": {\"data\": \"%s\", \"pictures\": %" PRId64 "}, ", r->scales_hash,
+                    r->scales.keys.data, r->scales.pictures);
+}
+
 /* No time and no path: two builds with the same tactics on one machine give the same bytes. */
 static void put_provenance(const building *b, oct_text *out) {
     const oct_checkpoint *checkpoint = b->model->checkpoint;
@@ -156,7 +185,7 @@ static void put_provenance(const building *b, oct_text *out) {
     put_pair(out, "checkpoint", oct_checkpoint_id(checkpoint), ", ");
     put_pair(out, "revision", oct_checkpoint_revision(checkpoint), ", ");
     put_pair(out, "fingerprint", octet_model_fingerprint(b->model), ",\n ");
-    put_pair(out, "recipe", b->options->recipe, ", \"scales\": null, \"calibration\": null, ");
+    put_recipe(b, out);
     oct_text_printf(out, "\"effort\": %d, \"device\": ", (int)b->options->effort);
     oct_cpu_machine(out);
     oct_text_printf(out, ",\n \"libraries\": {\"jansson\": \"%s\", \"libyaml\": \"%s\"}, ", JANSSON_VERSION,
@@ -207,10 +236,6 @@ static octet_status write_bundle(const building *b, const char *path, char ident
 /* ---- the whole */
 
 static octet_status check_options(const octet_lab_build_options *options) {
-    if (options->recipe == NULL || strcmp(options->recipe, "fp32") != 0) {
-        return oct_fail(OCTET_UNSUPPORTED, "recipe: expected fp32, found \"%s\"",
-                        options->recipe != NULL ? options->recipe : "");
-    }
     if (options->effort < 1 || options->effort > 3) {
         return oct_fail(OCTET_INVALID_ARGUMENT, "effort: expected 1 to 3, found %u", options->effort);
     }
@@ -262,6 +287,8 @@ static octet_status open_for(const char *place, const octet_lab_build_options *o
     open.classes_file = options->classes_file;
     open.device = options->device;
     open.threads = options->threads;
+    open.recipe = options->recipe;
+    open.scales = options->scales;
     if (options->size_count == 1) {
         open.height = options->sizes[0];
         open.width = options->sizes[1];

@@ -11,21 +11,11 @@
 #include "cpu/cpu.h"
 #include "graph/manifest.h"
 #include "graph/ops.h"
+#include "runtime/give.h"
 #include "runtime/model_file.h"
 #include "runtime/options.h"
 #include "runtime/session.h"
 #include "runtime/watch.h"
-
-/* Hands a finished text to the caller. */
-static octet_status give_text(oct_text *text, char **out) {
-    if (text->failed) {
-        oct_text_free(text);
-        return oct_fail_memory();
-    }
-    if (text->data == NULL) oct_text_puts(text, "");
-    *out = text->data;
-    return *out == NULL ? oct_fail_memory() : OCTET_OK;
-}
 
 /* ---- describing */
 
@@ -156,7 +146,7 @@ octet_status octet_lab_describe(octet_model *model, octet_lab_view view, char **
         oct_text_free(&out);
         return status;
     }
-    return give_text(&out, text);
+    return oct_give_text(&out, text);
 }
 
 octet_status octet_lab_get_figures(octet_model *model, octet_lab_figures *figures) {
@@ -194,7 +184,7 @@ octet_status octet_lab_support(char **text) {
     }
     oct_text_puts(&out, "\n");
     oct_cpu_support(&out);
-    return give_text(&out, text);
+    return oct_give_text(&out, text);
 }
 
 octet_status octet_lab_machine(char **json) {
@@ -202,7 +192,7 @@ octet_status octet_lab_machine(char **json) {
     if (json == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "machine: expected an address, found NULL");
     *json = NULL;
     oct_cpu_machine(&out);
-    return give_text(&out, json);
+    return oct_give_text(&out, json);
 }
 
 /* ---- timing */

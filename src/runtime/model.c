@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "runtime/options.h"
+#include "runtime/recipes.h"
 
 /* Pictures an engine takes at once; a bound on memory, not a tuned figure. */
 #define BATCH_LIMIT 1024
@@ -24,6 +25,7 @@ void oct_model_release(octet_model *model) {
     if (model == NULL || atomic_fetch_sub(&model->references, 1) != 1) return;
     for (int i = 0; i < OCT_MODEL_ENGINES; i++) drop_slot(&model->slots[i]);
     oct_labels_free(&model->labels);
+    oct_model_recipe_free(model->recipe);
     oct_weights_release(model->bundle_weights);
     if (model->bundle != NULL) oct_bundle_close(model->bundle);
     oct_free(model->bundle);
@@ -142,26 +144,43 @@ static octet_status prepare(octet_model *model, unsigned threads) {
     return status;
 }
 
-octet_status octet_model_open(const char *place, const octet_open_options *options, octet_model **model) {
+static octet_status open_bundle(octet_model *model, const char *place, const octet_open_options *options) {
+    const char *given = options->recipe != NULL ? options->recipe : options->scales;
+    if (given == NULL) return oct_model_open_bundle(model, place, options);
+    oct_fail(OCTET_INVALID_ARGUMENT, "%s: a bundle was built with its recipe; expected none, found %s", place, given);
+    return oct_hint("octet inspect %s says which; octet build makes another", place);
+}
+
+octet_status oct_model_open(const char *place, const octet_open_options *options, const char *recipe_text,
+                            octet_model **model) {
     if (model == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "model: expected an address, found NULL");
     *model = NULL;
     if (place == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "place: expected a path or hub id, found NULL");
-    octet_open_options own = OCTET_OPEN_OPTIONS_DEFAULT;
-    if (options != NULL) OCT_TRY(oct_options_take(&own, sizeof own, options, "octet_open_options"));
-    OCT_TRY(check_options(&own));
+    OCT_TRY(check_options(options));
+    if (options->scales != NULL && options->recipe == NULL)
+        return oct_fail(OCTET_INVALID_ARGUMENT, "scales: expected a recipe that uses them, found none");
     octet_model *opened = oct_calloc(1, sizeof *opened);
     if (opened == NULL) return oct_fail_memory();
     atomic_init(&opened->references, 1);
     pthread_mutex_init(&opened->lock, NULL);
-    octet_status status = oct_bundle_is(place) ? oct_model_open_bundle(opened, place, &own)
-                                               : oct_model_open_checkpoint(opened, place, &own);
-    if (status == OCTET_OK) status = prepare(opened, own.threads);
+    octet_status status =
+        oct_bundle_is(place) ? open_bundle(opened, place, options) : oct_model_open_checkpoint(opened, place, options);
+    if (status == OCTET_OK && opened->checkpoint != NULL && options->recipe != NULL)
+        status = oct_model_recipe_open(opened, options->recipe, recipe_text, options->scales, &opened->recipe);
+    if (status == OCTET_OK) status = prepare(opened, options->threads);
     if (status != OCTET_OK) {
         oct_model_release(opened);
         return status;
     }
     *model = opened;
     return OCTET_OK;
+}
+
+octet_status octet_model_open(const char *place, const octet_open_options *options, octet_model **model) {
+    octet_open_options own = OCTET_OPEN_OPTIONS_DEFAULT;
+    if (model != NULL) *model = NULL;
+    if (options != NULL) OCT_TRY(oct_options_take(&own, sizeof own, options, "octet_open_options"));
+    return oct_model_open(place, &own, NULL, model);
 }
 
 void octet_model_close(octet_model **model) {

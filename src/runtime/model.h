@@ -32,6 +32,8 @@ struct octet_model {
     char family_name[32];
     oct_model facts;
     oct_preprocess preprocess;
+    oct_preprocess own_preprocess;   /* as the checkpoint says, whatever size was asked for */
+    struct oct_model_recipe *recipe; /* recipes.h; NULL: float32, or from a bundle */
     oct_labels labels;
     int height, width; /* the input built for; with OCT_FIT_EDGES the size without a picture */
     bool follows_picture;
@@ -43,6 +45,9 @@ struct octet_model {
     char fingerprint[OCT_SHA256_HEX]; /* "" until asked for */
 };
 
+/* octet_model_open with options already taken; recipe_text: instead of the text that options->recipe names, or NULL. */
+octet_status oct_model_open(const char *place, const octet_open_options *options, const char *recipe_text,
+                            octet_model **model);
 octet_model *oct_model_retain(octet_model *model);
 void oct_model_release(octet_model *model);
 /* The engine for an input size, built now if there is none; retained for the caller (oct_engine_release). `weights`

@@ -7,7 +7,7 @@
 #include "cpu/cpu.h"
 #include "graph/passes.h"
 #include "runtime/log.h"
-#include "runtime/model.h"
+#include "runtime/recipes.h"
 #include "runtime/watch.h"
 
 static octet_status check_size(const octet_model *model, int height, int width) {
@@ -29,6 +29,7 @@ static octet_status build_graph(octet_model *model, int height, int width, oct_g
     octet_status status = model->family->build(model->checkpoint, &model->facts, height, width, graph);
     if (status == OCTET_OK) status = oct_checkpoint_all_used(model->checkpoint);
     if (status == OCTET_OK) status = oct_passes_run(graph);
+    if (status == OCTET_OK) status = oct_model_quantize(model, graph);
     if (status != OCTET_OK) {
         oct_graph_free(graph);
         return status;
@@ -128,6 +129,7 @@ octet_status oct_model_open_checkpoint(octet_model *model, const char *place, co
     snprintf(model->family_name, sizeof model->family_name, "%s", model->family->name);
     OCT_TRY(model->family->describe(model->checkpoint, &model->facts));
     OCT_TRY(read_preprocess(model));
+    model->own_preprocess = model->preprocess;
     OCT_TRY(choose_size(model, options));
     OCT_TRY(oct_labels_read(&model->labels, config, options->classes_file, (size_t)model->facts.classes));
     for (size_t i = 0; i < oct_checkpoint_tensor_count(model->checkpoint); i++) {

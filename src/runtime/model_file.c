@@ -32,7 +32,7 @@ static void put_bool(oct_text *out, const char *key, bool value) {
     oct_text_printf(out, ", \"%s\": %s", key, value ? "true" : "false");
 }
 
-static void put_preprocess(const oct_preprocess *p, oct_text *out) {
+void oct_preprocess_write(const oct_preprocess *p, oct_text *out) {
     oct_text_printf(out, "{\"fit\": \"%s\", \"height\": %d, \"width\": %d", fit_names[p->fit], p->height, p->width);
     put_double(out, "crop_pct", p->crop_pct);
     oct_text_printf(out, ", \"shortest_edge\": %d, \"longest_edge\": %d, \"size_multiple\": %d, \"filter\": \"%s\"",
@@ -56,7 +56,7 @@ void oct_model_section_write(const octet_model *model, oct_text *out) {
     oct_text_printf(
         out, ", \"task\": \"%s\", \"classes\": %d, \"tokens\": %d, \"height\": %d, \"width\": %d, \"preprocess\": ",
         task_names[facts->task], facts->classes, facts->tokens, model->height, model->width);
-    put_preprocess(&model->preprocess, out);
+    oct_preprocess_write(&model->preprocess, out);
     oct_text_puts(out, "}\n");
 }
 

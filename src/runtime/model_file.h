@@ -11,6 +11,7 @@
 /* {"family", "architecture", "task": "classification" or "detection", "classes", "tokens", "height", "width",
  *  "preprocess": {"fit", "height", "width", "crop_pct", "shortest_edge", "longest_edge", "size_multiple", "filter",
  * "resize", "rescale", "normalize", "pad", "divide", "pad_height", "pad_width", "rescale_factor", "mean", "std"}} */
+void oct_preprocess_write(const oct_preprocess *preprocess, oct_text *out); /* the map "preprocess" alone */
 void oct_model_section_write(const octet_model *model, oct_text *out);
 /* Fills family, facts, preprocess, height, width and follows_picture; every field checked. */
 octet_status oct_model_section_read(octet_model *model, const char *name, const char *text, size_t length);
