@@ -86,14 +86,16 @@ typedef struct group {
     int32_t *picture_sizes; /* width, height a picture */
 } group;
 
+/* The numbers a step stored; without memory for them, an event without an array. */
 static void watch_step(void *user, const oct_plan *plan, size_t step, const void *output, double seconds) {
     (void)user;
     const oct_plan_step *row = &plan->steps[step];
     const oct_plan_tensor *tensor = &plan->tensors[row->output];
-    bool dense = tensor->form.format == OCT_FORMAT_FP32 &&
-                 tensor->form.channel_stride == tensor->shape.dims[tensor->shape.rank - 1];
+    float *numbers = oct_alloc((size_t)oct_shape_count(&tensor->shape) * sizeof *numbers);
+    if (numbers != NULL) oct_tensor_read(tensor, output, numbers);
     oct_watch_emit("cpu", row->tactic, row->name, oct_format_name(tensor->form.format), tensor->shape.rank,
-                   tensor->shape.dims, dense ? output : NULL, seconds * 1e3);
+                   tensor->shape.dims, numbers, seconds * 1e3);
+    oct_free(numbers);
 }
 
 /* The output called `name`; a plan has it, or the family is wrong. */
@@ -146,7 +148,10 @@ static octet_status run_group(group *pictures) {
     float *input = oct_context_input(session->context, &stride);
     memset(input + pictures->count * each, 0, (batch - pictures->count) * each * sizeof(float));
     double start = oct_watch_now();
-    oct_context_set_tap(session->context, oct_watch_steps() ? watch_step : NULL, session);
+    if (session->tap != NULL)
+        oct_context_set_tap(session->context, session->tap, session->tap_user);
+    else
+        oct_context_set_tap(session->context, oct_watch_steps() ? watch_step : NULL, session);
     OCT_TRY(oct_context_run(session->context));
     if (oct_watch_on()) {
         int64_t steps = (int64_t)oct_engine_plan(session->engine)->step_count;

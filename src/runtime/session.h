@@ -12,6 +12,8 @@ struct octet_session {
     oct_engine *engine; /* retained; NULL before the first picture of a model whose input follows the picture */
     oct_context *context;
     int height, width; /* of `engine` */
+    oct_step_tap tap;  /* called after each step instead of the watch; NULL: none */
+    void *tap_user;
 };
 
 /* Makes the session's context fit an input size. */
