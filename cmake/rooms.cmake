@@ -60,21 +60,6 @@ function(oct_families)
   oct_room_library(families SOURCES ${sources} ${list} ${ARGN})
 endfunction()
 
-# The CUDA backend is optional; everything else builds and runs without it.
-function(oct_cuda)
-  if(NOT OCTET_CUDA)
-    message(STATUS "CUDA not compiled: OCTET_CUDA is off")
-    return()
-  endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cuda/*.c ${PROJECT_SOURCE_DIR}/src/cuda/kernels/*.cu)
-  find_program(OCTET_NVCC nvcc PATHS /usr/local/cuda/bin)
-  if(NOT sources)
-    message(WARNING "CUDA not compiled: src/cuda has no sources")
-  elseif(NOT OCTET_NVCC)
-    message(WARNING "CUDA not compiled: no CUDA toolkit found (nvcc)")
-  endif()
-endfunction()
-
 # liboctet, shared (only octet_* is visible) and static, of all rooms.
 function(oct_library)
   if(NOT TARGET room_runtime)
@@ -101,8 +86,9 @@ function(oct_library)
   endforeach()
 endfunction()
 
-# The rooms above the library: eval and study, which like the command see include/octet, and of src each other only (through
-# a folder of links, so that nothing else of src can be included by mistake). They are no part of liboctet.
+# The rooms above the library: eval and study, which like the command see include/octet, and of src each other and what
+# docs/rooms.txt names (through folders of links, so that nothing else of src can be included by mistake). They are no
+# part of liboctet.
 function(oct_client_room name)
   cmake_parse_arguments(ROOM "" "" "ROOMS;LIBRARIES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.c ${PROJECT_SOURCE_DIR}/src/${name}/*/*.c)
@@ -118,7 +104,13 @@ function(oct_client_room name)
     target_link_libraries(room_${name} PUBLIC octet)
   endif()
   foreach(other ${ROOM_ROOMS})
-    if(TARGET room_${other})
+    if(other IN_LIST OCTET_ROOMS) # one of the library's: its own copy, seen by this room's sources alone
+      set(below ${PROJECT_BINARY_DIR}/clients_${name})
+      file(MAKE_DIRECTORY ${below})
+      file(CREATE_LINK ${PROJECT_SOURCE_DIR}/src/${other} ${below}/${other} SYMBOLIC)
+      target_include_directories(room_${name} PRIVATE ${below})
+      target_link_libraries(room_${name} PRIVATE $<LINK_ONLY:room_${other}>)
+    elseif(TARGET room_${other})
       target_link_libraries(room_${name} PUBLIC room_${other})
     endif()
   endforeach()

@@ -7,7 +7,7 @@ set -eu
 
 packages="gcc cmake make pkg-config python3 libpthreadpool-dev libcmocka-dev libjansson-dev libyaml-dev
 libjpeg62-turbo-dev libpng-dev libwebp-dev libcairo2-dev libssl-dev libcurl4-openssl-dev
-libarchive-dev"
+libarchive-dev libsqlite3-dev"
 ci_packages="git clang clang-format libclang-rt-14-dev llvm lcov abigail-tools shellcheck"
 
 case "${1-}" in
@@ -31,7 +31,7 @@ needed() {
 if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
     # Good enough if what the build looks for is found.
     if command -v cmake >/dev/null 2>&1 && command -v pkg-config >/dev/null 2>&1 &&
-        pkg-config --exists jansson yaml-0.1 libjpeg libpng libwebp libwebpdemux libcrypto cairo libcurl libarchive cmocka; then
+        pkg-config --exists jansson yaml-0.1 libjpeg libpng libwebp libwebpdemux libcrypto cairo libcurl libarchive sqlite3 cmocka; then
         exit 0
     fi
     needed "this is not Debian, and libraries are missing"
