@@ -7,8 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "eval/figures.h"
+#include "eval_print.h"
 #include "eval_results.h"
-#include "eval_task.h"
 #include "octet/lab.h"
 #include "options.h"
 #include "output.h"
@@ -267,11 +268,6 @@ static void close_engine(eval_side *side) {
 
 /* ---- */
 
-static json_t *json_bytes(const char *text) {
-    json_t *value = json_string(text);
-    return value != NULL ? value : json_stringn_nocheck(text, strlen(text));
-}
-
 static bool report(eval_state *state, const char *place) {
     const eval_options *options = state->options;
     const char *orientation = options->orientation == 1 ? "stored" : "upright";
@@ -286,20 +282,21 @@ static bool report(eval_state *state, const char *place) {
         if (options->reference != NULL) printf("beside %s\n", options->reference);
         printf("  labels: %s; pictures: %s; set: %.16s\n", order, orientation, fingerprint);
     }
-    json_t *out = eval_report(&state->figures, !options->common.json);
+    json_t *out = eval_report(&state->figures);
     if (out == NULL) return no_memory();
     if (!options->common.json) {
+        print_figures(out);
         json_decref(out);
         return true;
     }
-    json_object_set_new(out, "model", json_bytes(place));
-    json_object_set_new(out, "recipe", options->recipe != NULL ? json_bytes(options->recipe) : json_null());
+    json_object_set_new(out, "model", json_text(place));
+    json_object_set_new(out, "recipe", options->recipe != NULL ? json_text(options->recipe) : json_null());
     json_object_set_new(out, "model_fingerprint", json_string(octet_model_fingerprint(state->tested.model)));
     if (options->reference != NULL) {
-        json_object_set_new(out, "reference", json_bytes(options->reference));
+        json_object_set_new(out, "reference", json_text(options->reference));
         json_object_set_new(out, "reference_fingerprint", json_string(octet_model_fingerprint(state->reference.model)));
     }
-    json_object_set_new(out, "data", json_bytes(options->data));
+    json_object_set_new(out, "data", json_text(options->data));
     json_object_set_new(out, "data_fingerprint", json_string(fingerprint));
     json_object_set_new(out, "labels", json_string(order));
     json_object_set_new(out, "orientation", json_string(orientation));

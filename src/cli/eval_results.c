@@ -8,7 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "eval_task.h"
+#include "eval/figures.h"
+#include "eval_print.h"
+#include "output.h"
 #include "options.h"
 
 typedef struct image_place {
@@ -150,8 +152,9 @@ int eval_results(const char *file, const char *data, size_t draws, bool json) {
     results_state state = {.file = file, .figures = {.task = OCTET_DETECTION, .draws = draws}};
     bool good = read_truths(&state, data) && read_detections(&state);
     if (good && !json) printf("%s on %s\n", file, data);
-    json_t *out = good ? eval_report(&state.figures, !json) : NULL;
+    json_t *out = good ? eval_report(&state.figures) : NULL;
     if (good && out == NULL) good = no_memory();
+    if (good && !json) print_figures(out);
     if (good && json) {
         json_object_set_new(out, "detections", json_string(file));
         json_object_set_new(out, "data", json_string(data));

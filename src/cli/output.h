@@ -3,10 +3,11 @@
 #ifndef OCT_CLI_OUTPUT_H
 #define OCT_CLI_OUTPUT_H
 
-#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "eval/json.h"
 
 /* "octet VERB: " and the library's error text, on standard error; returns EXIT_BAD. */
 int print_failure(const char *verb);
@@ -15,8 +16,6 @@ void print_warnings(void);
 
 /* One line of JSON on standard output; takes over `object`. False: no memory or a write failed (printed). */
 bool print_json(json_t *object);
-json_t *json_text(const char *bytes); /* bytes that are not UTF-8 become U+FFFD */
-json_t *json_float(double value);     /* null for what JSON cannot say */
 /* At the end of a verb: flushes standard output; a failed write (full disk, closed pipe) is EXIT_BAD. */
 int finish_output(const char *verb, int code);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "eval_task.h"
+#include "eval/figures.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,11 +21,6 @@ void eval_figures_free(eval_figures *figures) {
     free(figures->pictures);
     free(figures->truths);
     free(figures->detections);
-}
-
-static json_t *json_bytes(const char *text) {
-    json_t *value = json_string(text);
-    return value != NULL ? value : json_stringn_nocheck(text, strlen(text));
 }
 
 static void put(json_t *object, const char *key, double value) {
@@ -58,7 +52,7 @@ static bool add_classified(eval_figures *figures, const octet_lab_sample *sample
     picture_figures *p = &figures->classified[figures->n++];
     classify_picture(logits, other, classes, sample->label, p);
     if (line == NULL) return true;
-    *line = json_pack("{s:o, s:i, s:i, s:b, s:b}", "name", json_bytes(sample->name), "label", (int)p->label, "best",
+    *line = json_pack("{s:o, s:i, s:i, s:b, s:b}", "name", json_text(sample->name), "label", (int)p->label, "best",
                       (int)p->best, "top1", p->top1, "top5", p->top5);
     put(*line, "cross_entropy", p->cross_entropy);
     if (other == NULL) return *line != NULL;
@@ -188,7 +182,7 @@ static json_t *detections_json(const eval_figures *figures, const octet_result *
         json_t *box = json_array(), *one = json_object();
         for (int k = 0; k < 4; k++) json_array_append_new(box, json_float((double)list[i].box[k]));
         put_int(one, "index", list[i].index);
-        json_object_set_new(one, "label", json_bytes(list[i].label));
+        json_object_set_new(one, "label", json_text(list[i].label));
         put(one, "score", (double)list[i].score);
         json_object_set_new(one, "box", box);
         json_array_append_new(all, one);
@@ -207,7 +201,7 @@ static bool add_detected(eval_figures *figures, const octet_lab_sample *sample, 
     if (reference != NULL && !compare_detections(figures, result, reference, p)) return false;
     figures->n++;
     if (line == NULL) return true;
-    *line = json_pack("{s:o, s:I, s:I, s:b}", "name", json_bytes(sample->name), "image_id", (json_int_t)p->image_id,
+    *line = json_pack("{s:o, s:I, s:I, s:b}", "name", json_text(sample->name), "image_id", (json_int_t)p->image_id,
                       "truths", (json_int_t)sample->truth_count, "finite", p->finite);
     if (*line == NULL) return false;
     json_object_set_new(*line, "detections", detections_json(figures, result));
@@ -226,45 +220,10 @@ bool eval_add(eval_figures *figures, const octet_lab_sample *sample, const octet
 
 /* ---- classification's figures */
 
-static void print_figure(const char *name, double value, const figure_interval *range) {
-    if (isnan(value))
-        printf("  %-24s none", name);
-    else
-        printf("  %-24s %.6f", name, value);
-    if (range != NULL && !isnan(range->low)) printf("   95%%: %.6f to %.6f", range->low, range->high);
-    printf("\n");
-}
-
-static void print_count(const char *name, size_t count) {
-    printf("  %-24s %zu\n", name, count);
-}
-
-static void print_classification(const classification_figures *f, bool with_reference) {
-    print_count("pictures", f->n);
-    print_figure("top-1", f->top1, &f->top1_interval);
-    print_figure("top-5", f->top5, &f->top5_interval);
-    print_figure("cross-entropy", f->cross_entropy, NULL);
-    print_count("not finite", f->nonfinite);
-    if (!with_reference) return;
-    print_figure("reference's top-1", f->reference_top1, NULL);
-    print_figure("top-1 change", f->top1 - f->reference_top1, &f->top1_change_interval);
-    print_figure("agreement", f->agreement, &f->agreement_interval);
-    printf("  %-24s %zu, of which right to wrong %zu, wrong to right %zu\n", "changed pictures", f->changed, f->lost,
-           f->gained);
-    print_figure("McNemar's exact p", f->mcnemar_p, NULL);
-    print_figure("KL, nats", f->kl, &f->kl_interval);
-    print_figure("KL, standard error", f->kl_se, NULL);
-    print_figure("KL, 95% of pictures", f->kl_p95, NULL);
-    print_figure("KL, 99% of pictures", f->kl_p99, NULL);
-    print_figure("cross-entropy change", f->cross_entropy_change, &f->cross_entropy_change_interval);
-    print_count("reference not finite", f->reference_nonfinite);
-}
-
-static json_t *report_classification(const eval_figures *figures, bool text) {
+static json_t *report_classification(const eval_figures *figures) {
     classification_figures f;
     if (!classification(figures->classified, figures->n, figures->with_reference, figures->draws, EVAL_SEED, &f))
         return NULL;
-    if (text) print_classification(&f, figures->with_reference);
     json_t *out = json_object();
     json_object_set_new(out, "task", json_string("classification"));
     put_int(out, "n", (int64_t)f.n);
@@ -277,6 +236,7 @@ static json_t *report_classification(const eval_figures *figures, bool text) {
         put(out, "kl_p95", f.kl_p95);
         put(out, "kl_p99", f.kl_p99);
         put(out, "reference_top1", f.reference_top1);
+        put(out, "top1_change", f.top1 - f.reference_top1);
         put(out, "cross_entropy_change", f.cross_entropy_change);
         put(out, "cross_entropy_change_se", f.cross_entropy_change_se);
         put(out, "mcnemar_p", f.mcnemar_p);
@@ -339,8 +299,6 @@ static bool measure_coco(const eval_figures *figures, coco_figures *out, figure_
 /* A ratio a column: over, under. */
 enum { PRECISION, RECALL, IOU, DRIFT, KL, AGREEMENTS };
 static const char *const agreement_names[AGREEMENTS] = {"precision", "recall", "matched_iou", "score_drift", "kl"};
-static const char *const agreement_titles[AGREEMENTS] = {"precision", "recall", "matched IoU", "score drift",
-                                                         "KL a token, nats"};
 
 typedef struct agreements {
     double values[AGREEMENTS], kl_se;
@@ -385,27 +343,23 @@ static bool measure_agreement(const eval_figures *figures, agreements *out) {
 
 static const char *const coco_names[COCO_FIGURES] = {"ap",  "ap50", "ap75",  "ap_small", "ap_medium", "ap_large",
                                                      "ar1", "ar10", "ar100", "ar_small", "ar_medium", "ar_large"};
-static const char *const coco_titles[COCO_FIGURES] = {"AP",  "AP50", "AP75",  "AP small", "AP medium", "AP large",
-                                                      "AR1", "AR10", "AR100", "AR small", "AR medium", "AR large"};
 
-static void report_coco(json_t *out, const double *values, const figure_interval ranges[3], bool text) {
+static void report_coco(json_t *out, const double *values, const figure_interval ranges[3]) {
     for (int i = 0; i < COCO_FIGURES; i++) {
         double value = values[i] >= 0.0 ? values[i] : NAN; /* nothing to find is no quality of -1 */
         put(out, coco_names[i], value);
-        if (text) print_figure(coco_titles[i], value, i < 3 ? &ranges[i] : NULL);
     }
     put_interval(out, "ap_interval", &ranges[0]);
     put_interval(out, "ap50_interval", &ranges[1]);
     put_interval(out, "ap75_interval", &ranges[2]);
 }
 
-static void report_agreement(json_t *out, const agreements *a, bool text) {
+static void report_agreement(json_t *out, const agreements *a) {
     for (int i = 0; i < AGREEMENTS; i++) {
         char key[32];
         snprintf(key, sizeof key, "%s_interval", agreement_names[i]);
         put(out, agreement_names[i], a->values[i]);
         put_interval(out, key, &a->ranges[i]);
-        if (text) print_figure(agreement_titles[i], a->values[i], &a->ranges[i]);
     }
     put(out, "kl_se", a->kl_se);
     put_int(out, "tested_detections", (int64_t)a->all.tested);
@@ -413,13 +367,9 @@ static void report_agreement(json_t *out, const agreements *a, bool text) {
     put_int(out, "matched_detections", (int64_t)a->all.matched);
     put_int(out, "unmatched_near_threshold", (int64_t)a->all.near);
     put_int(out, "reference_nonfinite", (int64_t)a->reference_nonfinite);
-    if (!text) return;
-    printf("  %-24s %.0f and the reference's %.0f: %.0f matched; of the others %.0f within %.2f of the threshold\n",
-           "detections", a->all.tested, a->all.reference, a->all.matched, a->all.near, AGREE_NEAR);
-    print_count("reference not finite", a->reference_nonfinite);
 }
 
-static json_t *report_detection(eval_figures *figures, bool text) {
+static json_t *report_detection(eval_figures *figures) {
     coco_figures coco;
     figure_interval ranges[3];
     agreements agreement;
@@ -432,20 +382,16 @@ static json_t *report_detection(eval_figures *figures, bool text) {
     json_t *out = json_object();
     json_object_set_new(out, "task", json_string("detection"));
     put_int(out, "n", (int64_t)figures->n);
-    if (text) print_count("pictures", figures->n);
-    report_coco(out, values, ranges, text);
+    report_coco(out, values, ranges);
     put_int(out, "truths", (int64_t)figures->truth_count);
     put_int(out, "nonfinite", (int64_t)nonfinite);
-    if (text) print_count("boxes there are", figures->truth_count);
-    if (text) print_count("not finite", nonfinite);
     if (figures->with_reference) {
         put(out, "threshold", figures->threshold);
-        report_agreement(out, &agreement, text);
+        report_agreement(out, &agreement);
     }
     return out;
 }
 
-json_t *eval_report(eval_figures *figures, bool text) {
-    return figures->task == OCTET_CLASSIFICATION ? report_classification(figures, text)
-                                                 : report_detection(figures, text);
+json_t *eval_report(eval_figures *figures) {
+    return figures->task == OCTET_CLASSIFICATION ? report_classification(figures) : report_detection(figures);
 }

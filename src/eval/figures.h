@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* octet eval: what is kept of each picture, and the figures made of it at the end. */
-#ifndef OCT_CLI_EVAL_TASK_H
-#define OCT_CLI_EVAL_TASK_H
+/* Quality of a model on a set: what is kept of each picture, and the figures made of it at the end. */
+#ifndef OCT_EVAL_FIGURES_H
+#define OCT_EVAL_FIGURES_H
 
 #include "eval/agree.h"
 #include "eval/classify.h"
 #include "eval/coco.h"
 #include "octet/lab.h"
-#include "output.h"
+#include "eval/json.h"
 
 #define EVAL_SEED 1
 
@@ -42,8 +42,8 @@ bool eval_add(eval_figures *figures, const octet_lab_sample *sample, const octet
 /* The same in parts, for detections of another's making: a picture's truths, then a detection of picture `picture`. */
 bool eval_add_picture(eval_figures *figures, const octet_lab_sample *sample);
 bool eval_add_detection(eval_figures *figures, const coco_detection *detection);
-/* All figures as a JSON object, or as text on standard output if `text`. NULL: no memory. */
-json_t *eval_report(eval_figures *figures, bool text);
+/* All figures as a JSON object: docs/api.md lists the keys. NULL: no memory. */
+json_t *eval_report(eval_figures *figures);
 void eval_figures_free(eval_figures *figures);
 
 #endif
