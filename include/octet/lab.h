@@ -138,6 +138,10 @@ OCTET_API uint64_t octet_lab_checksum(const void *data, size_t size); /* FNV-1a,
  * times, seconds[i] = run i by the monotonic clock. Scope "graph" of design decision 9: input and output stay where
  * they are. */
 OCTET_API octet_status octet_lab_time_engine(octet_session *session, size_t count, double *seconds);
+/* Moves every number of the network's input by up to `relative` of itself (1e-7: about its last bit), by chance drawn
+ * from `seed`: the same moves for the same seed and the same pictures in the same order since this call. 0: none. Runs
+ * moved so are as right as any: how far their figures lie apart is a figure's scatter. */
+OCTET_API octet_status octet_lab_set_jitter(octet_session *session, double relative, uint64_t seed);
 /* Checksum over the outputs of the session's last run, to hold the last timed run against an untimed one. */
 OCTET_API octet_status octet_lab_output_checksum(octet_session *session, uint64_t *checksum);
 /* The CPU's name, instruction sets and kernels' table in use, as JSON object text; the caller's to octet_free. */

@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "eval/figures.h"
+#include "eval/evaluate.h"
+#include "eval/scatter.h"
 #include "eval_print.h"
 #include "eval_results.h"
 #include "octet/lab.h"
@@ -19,25 +20,20 @@
 typedef struct eval_options {
     common_options common;
     const char *data, *reference, *samples, *classes, *recipe, *scales;
-    int64_t limit, batch, draws;
+    int64_t limit, batch, draws, scatter;
     double threshold;
     int orientation; /* index into "upright|stored" */
 } eval_options;
 
-typedef struct eval_side {
-    octet_model *model;
-    octet_session *session;
-    octet_result **results; /* of the batch */
-} eval_side;
-
 typedef struct eval_state {
     const eval_options *options;
-    eval_side tested, reference;
+    octet_model *tested, *reference;
+    octet_session *reference_session;
+    evaluate_side *sides; /* the model as it is, then --scatter's */
+    size_t side_count;
     octet_lab_set *set;
-    octet_lab_sample **samples; /* the batch */
-    octet_picture *pictures;
-    size_t batch, count;
-    eval_figures figures;
+    size_t batch;
+    progress_line shown;
     FILE *lines; /* --samples, under another name until the end */
     char *lines_path;
 } eval_state;
@@ -108,65 +104,7 @@ static bool close_lines(eval_state *state, bool keep) {
     return kept;
 }
 
-/* ---- a batch */
-
-static void free_batch(eval_state *state) {
-    for (size_t i = 0; i < state->count; i++) {
-        octet_lab_sample_free(&state->samples[i]);
-        octet_result_free(&state->tested.results[i]);
-        if (state->reference.results != NULL) octet_result_free(&state->reference.results[i]);
-    }
-    state->count = 0;
-}
-
-static bool read_batch(eval_state *state) {
-    size_t done = state->figures.n, limit = (size_t)state->options->limit;
-    while (state->count < state->batch && (limit == 0 || done + state->count < limit)) {
-        octet_lab_sample *sample;
-        if (octet_lab_set_next(state->set, &sample) != OCTET_OK) return failed();
-        if (sample == NULL) break;
-        octet_picture *picture = &state->pictures[state->count];
-        *picture = (octet_picture)OCTET_PICTURE_DEFAULT;
-        picture->kind = OCTET_PICTURE_MEMORY;
-        picture->data = sample->data;
-        picture->size = sample->size;
-        state->samples[state->count++] = sample;
-    }
-    return true;
-}
-
-/* Which picture of a failed batch it was: each is run alone. */
-static bool name_failure(eval_state *state, eval_side *side) {
-    for (size_t i = 0; i < state->count; i++) {
-        octet_result *result;
-        octet_status status = octet_session_run(side->session, &state->pictures[i], 1, &result);
-        if (status == OCTET_OK)
-            octet_result_free(&result);
-        else
-            fprintf(stderr, "octet eval: %s: %s\n", state->samples[i]->name, octet_error_text());
-        if (status != OCTET_OK) return false;
-    }
-    return failed();
-}
-
-static bool run_batch(eval_state *state, eval_side *side) {
-    return octet_session_run(side->session, state->pictures, state->count, side->results) == OCTET_OK ||
-           name_failure(state, side);
-}
-
-static bool add_batch(eval_state *state) {
-    for (size_t i = 0; i < state->count; i++) {
-        json_t *line = NULL;
-        const octet_result *reference = state->reference.model != NULL ? state->reference.results[i] : NULL;
-        if (!eval_add(&state->figures, state->samples[i], state->tested.results[i], reference,
-                      state->lines != NULL ? &line : NULL)) {
-            json_decref(line);
-            return no_memory();
-        }
-        if (line != NULL && !write_line(state, line)) return false;
-    }
-    return true;
-}
+/* ---- running */
 
 static size_t total_of(const eval_state *state) {
     int64_t count = octet_lab_set_count(state->set), limit = state->options->limit;
@@ -174,44 +112,56 @@ static size_t total_of(const eval_state *state) {
     return count > 0 ? (size_t)count : 0;
 }
 
+static bool after_picture(void *user, const octet_lab_sample *sample, json_t **lines) {
+    eval_state *state = user;
+    (void)sample;
+    bool good = lines[0] == NULL || write_line(state, lines[0]);
+    for (size_t i = 1; i < state->side_count; i++) json_decref(lines[i]);
+    progress_update(&state->shown, state->sides[0].figures.n);
+    return good && interrupted == 0;
+}
+
 static bool run_set(eval_state *state) {
-    bool good = true, more = true;
-    progress_line shown = progress_start("eval", total_of(state), state->options->common.quiet);
-    while (good && more) {
-        good = read_batch(state);
-        more = state->count > 0;
-        if (good && more) {
-            good = run_batch(state, &state->tested) &&
-                   (state->reference.model == NULL || run_batch(state, &state->reference)) && add_batch(state);
-        }
-        free_batch(state);
-        progress_update(&shown, state->figures.n);
-        if (good && more && interrupted) {
-            progress_end(&shown);
-            fprintf(stderr, "octet eval: interrupted; nothing was written\n");
-            return false;
-        }
-    }
-    progress_end(&shown);
-    return good;
+    evaluation e = {.set = state->set,
+                    .sides = state->sides,
+                    .side_count = state->side_count,
+                    .reference = state->reference_session,
+                    .batch = state->batch,
+                    .limit = (size_t)state->options->limit,
+                    .after = after_picture,
+                    .user = state,
+                    .lines = state->lines != NULL};
+    state->shown = progress_start("eval", total_of(state), state->options->common.quiet);
+    const evaluate_end end = evaluate(&e);
+    progress_end(&state->shown);
+    if (end == EVALUATE_FAILED && e.failed[0] != '\0')
+        fprintf(stderr, "octet eval: %s: %s\n", e.failed, octet_error_text());
+    else if (end == EVALUATE_FAILED)
+        print_failure("eval");
+    if (end == EVALUATE_NO_MEMORY) no_memory();
+    if (end == EVALUATE_STOPPED && interrupted != 0) fprintf(stderr, "octet eval: interrupted; nothing was written\n");
+    return end == EVALUATE_DONE;
 }
 
 /* ---- opening */
 
-static bool open_engine(const eval_options *options, const char *place, bool tested, eval_side *side) {
+static bool open_model(const eval_options *options, const char *place, bool tested, octet_model **model) {
     octet_open_options open = OCTET_OPEN_OPTIONS_DEFAULT;
-    octet_session_options session = OCTET_SESSION_OPTIONS_DEFAULT;
-    open.threads = session.threads = (uint32_t)options->common.threads;
+    open.threads = (uint32_t)options->common.threads;
     open.batch = options->batch;
     open.classes_file = options->classes;
     if (tested) {
         open.recipe = options->recipe;
         open.scales = options->scales;
     }
-    session.orientation = options->orientation == 1 ? OCTET_STORED : OCTET_UPRIGHT;
-    return (octet_model_open(place, &open, &side->model) == OCTET_OK &&
-            octet_session_new(side->model, &session, &side->session) == OCTET_OK) ||
-           failed();
+    return octet_model_open(place, &open, model) == OCTET_OK || failed();
+}
+
+static bool open_session(const eval_options *options, octet_model *model, octet_session **session) {
+    octet_session_options own = OCTET_SESSION_OPTIONS_DEFAULT;
+    own.threads = (uint32_t)options->common.threads;
+    own.orientation = options->orientation == 1 ? OCTET_STORED : OCTET_UPRIGHT;
+    return octet_session_new(model, &own, session) == OCTET_OK || failed();
 }
 
 static const char *task_name(octet_task task) {
@@ -229,50 +179,87 @@ static bool fits(const char *what, const octet_model *model, octet_task task, si
     return false;
 }
 
+static bool open_reference(eval_state *state, const char *place, octet_task task) {
+    const char *other = state->options->reference;
+    if (other == NULL) return true;
+    if (!open_model(state->options, other, false, &state->reference) ||
+        !fits(other, state->reference, task, octet_model_class_count(state->tested), place) ||
+        !open_session(state->options, state->reference, &state->reference_session))
+        return false;
+    const size_t batch = (size_t)octet_model_batch(state->reference);
+    if (batch > state->batch) state->batch = batch;
+    return true;
+}
+
+/* The first side runs the model as it is; the others with inputs moved in their last bit, each by other chance. */
+static bool open_sides(eval_state *state, octet_task task) {
+    const eval_options *options = state->options;
+    const size_t count = 1 + (size_t)options->scatter;
+    state->sides = calloc(count, sizeof *state->sides);
+    if (state->sides == NULL) return no_memory();
+    for (; state->side_count < count; state->side_count++) {
+        const size_t i = state->side_count;
+        evaluate_side *side = &state->sides[i];
+        side->figures = (eval_figures){.task = task,
+                                       .with_reference = options->reference != NULL,
+                                       .threshold = options->threshold,
+                                       .draws = i == 0 ? (size_t)options->draws : 0};
+        if (!open_session(options, state->tested, &side->session)) return false;
+        if (i > 0 && octet_lab_set_jitter(side->session, SCATTER_JITTER, EVAL_SEED + i) != OCTET_OK) return failed();
+    }
+    return true;
+}
+
 static bool open_all(eval_state *state, const char *place) {
     const eval_options *options = state->options;
     octet_lab_set_options set = OCTET_LAB_SET_OPTIONS_DEFAULT;
-    if (!open_engine(options, place, true, &state->tested)) return false;
-    set.model = state->tested.model;
+    if (!open_model(options, place, true, &state->tested)) return false;
+    set.model = state->tested;
     set.classes_file = options->classes;
     if (octet_lab_set_open(options->data, &set, &state->set) != OCTET_OK) return failed();
-    octet_task task = octet_lab_set_task(state->set);
-    if (!fits(place, state->tested.model, task, 0, options->data)) return false;
-    state->batch = (size_t)octet_model_batch(state->tested.model);
-    if (options->reference != NULL) {
-        if (!open_engine(options, options->reference, false, &state->reference) ||
-            !fits(options->reference, state->reference.model, task, octet_model_class_count(state->tested.model),
-                  place))
-            return false;
-        size_t other = (size_t)octet_model_batch(state->reference.model);
-        if (other > state->batch) state->batch = other;
-        state->reference.results = calloc(state->batch, sizeof(octet_result *));
-        if (state->reference.results == NULL) return no_memory();
-    }
-    state->tested.results = calloc(state->batch, sizeof(octet_result *));
-    state->samples = calloc(state->batch, sizeof *state->samples);
-    state->pictures = calloc(state->batch, sizeof *state->pictures);
-    if (state->tested.results == NULL || state->samples == NULL || state->pictures == NULL) return no_memory();
-    state->figures = (eval_figures){.task = task,
-                                    .with_reference = options->reference != NULL,
-                                    .threshold = options->threshold,
-                                    .draws = (size_t)options->draws};
-    return open_lines(state);
+    const octet_task task = octet_lab_set_task(state->set);
+    state->batch = (size_t)octet_model_batch(state->tested);
+    return fits(place, state->tested, task, 0, options->data) && open_reference(state, place, task) &&
+           open_sides(state, task) && open_lines(state);
 }
 
-static void close_engine(eval_side *side) {
-    octet_session_free(&side->session);
-    octet_model_close(&side->model);
-    free(side->results);
+static void close_all(eval_state *state) {
+    for (size_t i = 0; i < state->side_count; i++) {
+        eval_figures_free(&state->sides[i].figures);
+        octet_session_free(&state->sides[i].session);
+    }
+    free(state->sides);
+    octet_session_free(&state->reference_session);
+    octet_lab_set_close(&state->set);
+    octet_model_close(&state->tested);
+    octet_model_close(&state->reference);
 }
 
 /* ---- */
+
+/* The figures, and their scatter if it was asked for. */
+static json_t *full_report(eval_state *state) {
+    json_t *out = eval_report(&state->sides[0].figures);
+    const size_t count = state->side_count - 1;
+    json_t **reports = calloc(count + 1, sizeof(json_t *));
+    bool good = out != NULL && reports != NULL;
+    for (size_t i = 0; good && i < count; i++) {
+        reports[i] = eval_report(&state->sides[i + 1].figures);
+        good = reports[i] != NULL;
+    }
+    if (good && count > 0) json_object_set_new(out, "scatter", scatter_of(reports, count));
+    for (size_t i = 0; reports != NULL && i < count; i++) json_decref(reports[i]);
+    free(reports);
+    if (good) return out;
+    json_decref(out);
+    return NULL;
+}
 
 static bool report(eval_state *state, const char *place) {
     const eval_options *options = state->options;
     const char *orientation = options->orientation == 1 ? "stored" : "upright";
     const char *fingerprint = octet_lab_set_fingerprint(state->set), *order = octet_lab_set_order(state->set);
-    if (state->figures.n == 0) {
+    if (state->sides[0].figures.n == 0) {
         fprintf(stderr, "octet eval: %s: no pictures in it\n", options->data);
         return false;
     }
@@ -282,7 +269,7 @@ static bool report(eval_state *state, const char *place) {
         if (options->reference != NULL) printf("beside %s\n", options->reference);
         printf("  labels: %s; pictures: %s; set: %.16s\n", order, orientation, fingerprint);
     }
-    json_t *out = eval_report(&state->figures);
+    json_t *out = full_report(state);
     if (out == NULL) return no_memory();
     if (!options->common.json) {
         print_figures(out);
@@ -291,10 +278,10 @@ static bool report(eval_state *state, const char *place) {
     }
     json_object_set_new(out, "model", json_text(place));
     json_object_set_new(out, "recipe", options->recipe != NULL ? json_text(options->recipe) : json_null());
-    json_object_set_new(out, "model_fingerprint", json_string(octet_model_fingerprint(state->tested.model)));
+    json_object_set_new(out, "model_fingerprint", json_string(octet_model_fingerprint(state->tested)));
     if (options->reference != NULL) {
         json_object_set_new(out, "reference", json_text(options->reference));
-        json_object_set_new(out, "reference_fingerprint", json_string(octet_model_fingerprint(state->reference.model)));
+        json_object_set_new(out, "reference_fingerprint", json_string(octet_model_fingerprint(state->reference)));
     }
     json_object_set_new(out, "data", json_text(options->data));
     json_object_set_new(out, "data_fingerprint", json_string(fingerprint));
@@ -325,6 +312,8 @@ static int run_eval(int count, char **words) {
          &options.classes, 0, 0},
         {OPTION_INT, "--draws", "N", "bootstrap draws of the intervals (default 10000); 0: no intervals",
          &options.draws, 0, 1000000},
+        {OPTION_INT, "--scatter", "K", "evaluate K more times with inputs moved in their last bit: the figures' spread",
+         &options.scatter, 2, 1000},
         {OPTION_END, NULL, NULL, NULL, NULL, 0, 0},
     };
     int left = options_read(&verb_eval, rows, &options.common, count, words);
@@ -332,23 +321,18 @@ static int run_eval(int count, char **words) {
     if (left != 1) return usage_error(&verb_eval, "expected one MODEL, found %d words", left);
     if (options.data == NULL) return usage_error(&verb_eval, "expected --data SET");
     if (is_results_file(words[0])) {
-        if (options.reference != NULL || options.samples != NULL || options.limit != 0)
+        if (options.reference != NULL || options.samples != NULL || options.limit != 0 || options.scatter != 0)
             return usage_error(&verb_eval, "a file of detections goes with --data and --draws only");
         return eval_results(words[0], options.data, (size_t)options.draws, options.common.json);
     }
     eval_state state = {.options = &options};
     catch_signals();
     bool good = open_all(&state, words[0]) && run_set(&state);
-    good = close_lines(&state, good && state.figures.n > 0) && good;
+    good = close_lines(&state, good && state.sides[0].figures.n > 0) && good;
     (void)signal(SIGINT, SIG_DFL); /* what is left to do leaves nothing behind */
     (void)signal(SIGTERM, SIG_DFL);
     good = good && report(&state, words[0]);
-    eval_figures_free(&state.figures);
-    octet_lab_set_close(&state.set);
-    close_engine(&state.tested);
-    close_engine(&state.reference);
-    free(state.samples);
-    free(state.pictures);
+    close_all(&state);
     return good ? EXIT_DONE : EXIT_BAD;
 }
 

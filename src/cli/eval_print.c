@@ -80,6 +80,16 @@ static void print_matched(const json_t *figures, const char *title) {
            whole(figures, "matched_detections"), whole(figures, "unmatched_near_threshold"), AGREE_NEAR);
 }
 
+static void print_scatter(const json_t *figures, const json_t *scatter) {
+    printf("  scatter of %lld equally right evaluations\n", whole(scatter, "runs"));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const json_t *s = json_object_get(scatter, rows[i].key);
+        if (rows[i].interval == NULL || s == NULL || json_object_get(figures, rows[i].key) == NULL) continue;
+        printf("    %-22s sd %.6f   %.6f to %.6f\n", rows[i].title, json_number_value(json_object_get(s, "sd")),
+               json_number_value(json_object_get(s, "min")), json_number_value(json_object_get(s, "max")));
+    }
+}
+
 void print_figures(const json_t *figures) {
     const struct {
         const char *key;
@@ -95,4 +105,6 @@ void print_figures(const json_t *figures) {
         else
             print_row(figures, &rows[i]);
     }
+    const json_t *scatter = json_object_get(figures, "scatter");
+    if (scatter != NULL) print_scatter(figures, scatter);
 }

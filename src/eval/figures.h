@@ -42,7 +42,7 @@ bool eval_add(eval_figures *figures, const octet_lab_sample *sample, const octet
 /* The same in parts, for detections of another's making: a picture's truths, then a detection of picture `picture`. */
 bool eval_add_picture(eval_figures *figures, const octet_lab_sample *sample);
 bool eval_add_detection(eval_figures *figures, const coco_detection *detection);
-/* All figures as a JSON object: docs/api.md lists the keys. NULL: no memory. */
+/* All figures as a JSON object, as octet eval --json prints them. NULL: no memory. */
 json_t *eval_report(eval_figures *figures);
 void eval_figures_free(eval_figures *figures);
 

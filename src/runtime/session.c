@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/random.h"
 #include "runtime/options.h"
 #include "runtime/watch.h"
 
@@ -177,6 +178,17 @@ static octet_status take_place(group *pictures, int height, int width, const int
     return OCTET_OK;
 }
 
+/* octet_lab_set_jitter: `count` pixels of three numbers, `stride` apart. */
+static void move_input(octet_session *session, float *input, int64_t count, int stride) {
+    if (session->jitter == 0.0) return;
+    for (int64_t i = 0; i < count; i++) {
+        for (int c = 0; c < 3; c++) {
+            float *x = &input[i * stride + c];
+            *x = (float)((double)*x * (1.0 + session->jitter * (double)oct_random_signed(&session->jitter_state)));
+        }
+    }
+}
+
 static octet_status add_image(group *pictures, const oct_image *image) {
     const oct_preprocess *preprocess = &pictures->session->model->preprocess;
     double start = oct_watch_now();
@@ -189,6 +201,7 @@ static octet_status add_image(group *pictures, const oct_image *image) {
     octet_status status = take_place(pictures, height, width, size, &input, &stride);
     if (status == OCTET_OK) {
         oct_preprocess_normalize(preprocess, &pixels, input, stride);
+        move_input(pictures->session, input, (int64_t)height * width, stride);
         int64_t resized[3] = {pixels.height, pixels.width, 3}, dims[3] = {height, width, 3};
         oct_watch_emit("image", "src/image/resize.c", "resized pixels", "uint8", 3, resized, pixels.rgb,
                        oct_watch_now() - start);
@@ -266,6 +279,7 @@ static octet_status add_input(group *pictures, const octet_picture *picture) {
     float *input;
     int stride;
     OCT_TRY(take_place(pictures, picture->height, picture->width, size, &input, &stride));
+    float *first = input;
     for (int64_t y = 0; y < picture->height; y++) {
         for (int64_t x = 0; x < picture->width; x++, input += stride) {
             const uint8_t *from = (const uint8_t *)picture->data + y * step.row + x * step.pixel;
@@ -273,6 +287,7 @@ static octet_status add_input(group *pictures, const octet_picture *picture) {
             for (int c = 0; c < 3; c++) memcpy(&input[c], from + c * step.channel, sizeof(float));
         }
     }
+    move_input(pictures->session, first, (int64_t)picture->height * picture->width, stride);
     return OCTET_OK;
 }
 
@@ -324,6 +339,14 @@ octet_status octet_session_run(octet_session *session, const octet_picture *pict
         for (size_t i = 0; i < count; i++) octet_result_free(&results[i]);
     }
     return status;
+}
+
+octet_status octet_lab_set_jitter(octet_session *session, double relative, uint64_t seed) {
+    if (session == NULL || !(relative >= 0.0 && relative < 1.0))
+        return oct_fail(OCTET_INVALID_ARGUMENT, "jitter: expected a session and a share of 0 to 1, found %g", relative);
+    session->jitter = relative;
+    session->jitter_state = seed;
+    return OCTET_OK;
 }
 
 octet_status octet_session_run_file(octet_session *session, const char *path, octet_result **result) {

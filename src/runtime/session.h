@@ -14,6 +14,8 @@ struct octet_session {
     int height, width; /* of `engine` */
     oct_step_tap tap;  /* called after each step instead of the watch; NULL: none */
     void *tap_user;
+    double jitter; /* each number of the input is moved by up to this share of itself */
+    uint64_t jitter_state;
 };
 
 /* Makes the session's context fit an input size. */
