@@ -14,6 +14,7 @@
 #include "octet/lab.h"
 #include "options.h"
 #include "output.h"
+#include "stress.h"
 
 #define DRAWS 10000
 
@@ -23,6 +24,7 @@ typedef struct eval_options {
     int64_t limit, batch, draws, scatter;
     double threshold;
     int orientation; /* index into "upright|stored" */
+    bool stress;
 } eval_options;
 
 typedef struct eval_state {
@@ -292,6 +294,17 @@ static bool report(eval_state *state, const char *place) {
     return print_json(out);
 }
 
+static int run_stress(const eval_options *options, const char *place) {
+    eval_state state = {.options = options};
+    bool good = open_model(options, place, true, &state.tested) &&
+                (options->reference == NULL || open_model(options, options->reference, false, &state.reference));
+    const int code =
+        good ? eval_stress(state.tested, state.reference, (uint32_t)options->common.threads, options->common.json)
+             : EXIT_BAD;
+    close_all(&state);
+    return code;
+}
+
 static int run_eval(int count, char **words) {
     eval_options options = {.threshold = 0.5, .draws = DRAWS};
     const option_row rows[] = {
@@ -312,6 +325,8 @@ static int run_eval(int count, char **words) {
          &options.classes, 0, 0},
         {OPTION_INT, "--draws", "N", "bootstrap draws of the intervals (default 10000); 0: no intervals",
          &options.draws, 0, 1000000},
+        {OPTION_FLAG, "--stress", NULL,
+         "instead of --data: named inputs that no set holds; what is not finite, counted", &options.stress, 0, 0},
         {OPTION_INT, "--scatter", "K", "evaluate K more times with inputs moved in their last bit: the figures' spread",
          &options.scatter, 2, 1000},
         {OPTION_END, NULL, NULL, NULL, NULL, 0, 0},
@@ -319,7 +334,8 @@ static int run_eval(int count, char **words) {
     int left = options_read(&verb_eval, rows, &options.common, count, words);
     if (left < 0) return left == -2 ? EXIT_DONE : EXIT_USAGE;
     if (left != 1) return usage_error(&verb_eval, "expected one MODEL, found %d words", left);
-    if (options.data == NULL) return usage_error(&verb_eval, "expected --data SET");
+    if ((options.data == NULL) != options.stress) return usage_error(&verb_eval, "expected --data SET, or --stress");
+    if (options.stress) return run_stress(&options, words[0]);
     if (is_results_file(words[0])) {
         if (options.reference != NULL || options.samples != NULL || options.limit != 0 || options.scatter != 0)
             return usage_error(&verb_eval, "a file of detections goes with --data and --draws only");
