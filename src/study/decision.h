@@ -50,8 +50,8 @@ typedef struct decision {
 
 /* Of one candidate, by the figures of one environment (NULL: any; times are of one environment always). The caller's
  * to free; it points into `study`. */
-octet_status decision_make(const study_file *study, evidence *evidence, const char *variant, const char *environment,
-                           decision *out);
+octet_status decision_make(const study_file *study, evidence_file *evidence, const char *variant,
+                           const char *environment, decision *out);
 void decision_free(decision *decision);
 
 /* Refuses a study with an adopted rule that its sets can never pass, before anything is measured: LIMIT, naming the

@@ -28,8 +28,9 @@
  *              scales    bytes                                              of the scale file
  *              set       data, fingerprint, pictures: [{"name", "sha256", "label"}...]; name: calibrate, select, verdict
  *              model     place, architecture                                the weights' fingerprint
- * run          study, task, variant, environment: ids or names; [set], [reference], [recipe], [scales]: artifacts' ids,
- *              options {...}: whatever else decides what comes out. Task: calibrate, evaluate, time, stress, premerge, size
+ * run          task: calibrate, evaluate, time, stress, premerge, size; variant, [reference: a variant], [set: a name],
+ *              options {...}: whatever else decides what comes out; and ids: study, environment, model, [recipe], [scales],
+ *              [pictures: of the set]
  * figure       run, variant, name, value, [set], [n], [low, high: two-sided 95%], [kind]: proportion (of n 0-or-1 things,
  *              pictures), mean, ratio, count, size; [unit]
  * sample       run, at (number of its first picture in the set), pictures: [{...}...]: up to EVIDENCE_CHUNK pictures in
@@ -40,7 +41,7 @@
  *              (what lies between the events), seconds: [every raw sample, in order], [unfinished: why it was cut short],
  *              [throttled], held (the last timed output equals an untimed one), round: which order of candidates. Rows
  *              of one run were taken in turns: sample i of one and sample i of another are a pair
- * opening      recipe (sha256), set (fingerprint), variant, when (UTC): the verdict set was opened for a frozen recipe
+ * opening      variant, recipe (sha256), pictures (the set's id), when (UTC): the verdict set was opened for a frozen recipe
  */
 #define EVIDENCE_TABLES(X)                                                                                             \
     X(ENVIRONMENT, environment) X(ARTIFACT, artifact) X(RUN, run) X(FIGURE, figure) X(SAMPLE, sample)                  \
@@ -63,32 +64,32 @@ const char *study_error_text(void);
 
 /* ---- opening */
 
-typedef struct evidence evidence;
+typedef struct evidence_file evidence_file;
 typedef enum evidence_mode {
     EVIDENCE_READ,  /* changes nothing, works on a read-only file system, and while another process writes */
     EVIDENCE_WRITE, /* one process at a time: a second one is MISMATCH, naming the first's number. Made if it is not
                      * there. */
 } evidence_mode;
 /* BAD_FORMAT: not such a file, or damaged. *out is the caller's to close. One thread at a time. */
-octet_status evidence_open(const char *path, evidence_mode mode, evidence **out);
-void evidence_close(evidence **evidence); /* what was not committed is forgotten; NULL is fine */
-const char *evidence_path(const evidence *evidence);
+octet_status evidence_open(const char *path, evidence_mode mode, evidence_file **out);
+void evidence_close(evidence_file **evidence); /* what was not committed is forgotten; NULL is fine */
+const char *evidence_path(const evidence_file *evidence);
 
 /* ---- writing. Each write outside evidence_begin and evidence_commit is a commit of its own. */
 
-octet_status evidence_begin(evidence *evidence);
-octet_status evidence_commit(evidence *evidence);
-void evidence_rollback(evidence *evidence);
+octet_status evidence_begin(evidence_file *evidence);
+octet_status evidence_commit(evidence_file *evidence);
+void evidence_rollback(evidence_file *evidence);
 /* Takes over `body` whatever comes; a row that is there already is left as it is, and its id returned. `id` may be
  * NULL. A full disk is IO: what was committed stays, and the next run goes on from there. */
-octet_status evidence_add(evidence *evidence, evidence_table table, json_t *body, char id[EVIDENCE_ID]);
+octet_status evidence_add(evidence_file *evidence, evidence_table table, json_t *body, char id[EVIDENCE_ID]);
 /* The id that evidence_add would give; takes over `body`. */
 octet_status evidence_id(evidence_table table, json_t *body, char id[EVIDENCE_ID]);
 
 /* What a run under way has of its pictures so far, to go on from if it is killed; no evidence, no part of merges. */
-octet_status evidence_keep(evidence *evidence, const char *run, int64_t at, json_t *body); /* takes over `body` */
-octet_status evidence_kept(evidence *evidence, const char *run, json_t **list);            /* array, in order of `at` */
-octet_status evidence_drop_kept(evidence *evidence, const char *run);                      /* NULL: of all runs */
+octet_status evidence_keep(evidence_file *evidence, const char *run, int64_t at, json_t *body); /* takes over `body` */
+octet_status evidence_kept(evidence_file *evidence, const char *run, json_t **list); /* array, in order of `at` */
+octet_status evidence_drop_kept(evidence_file *evidence, const char *run);           /* NULL: of all runs */
 
 /* ---- reading */
 
@@ -107,10 +108,11 @@ typedef struct evidence_query {
 } evidence_query;
 /* In order of task, kind, variant, set, name, run, at, then id: the same whatever the order of writing. `query` NULL:
  * all. Each row's hash is checked: VERIFICATION names one that is not what its id says. The caller's to free. */
-octet_status evidence_list(evidence *evidence, evidence_table table, const evidence_query *query, evidence_rows *out);
+octet_status evidence_list(evidence_file *evidence, evidence_table table, const evidence_query *query,
+                           evidence_rows *out);
 void evidence_rows_free(evidence_rows *rows); /* all zero is fine */
 /* The row of an id, or of a unique beginning of at least 8 digits, from whatever table. NOT_FOUND. */
-octet_status evidence_find(evidence *evidence, const char *id, evidence_rows *out);
+octet_status evidence_find(evidence_file *evidence, const char *id, evidence_rows *out);
 
 /* Of a row: "" and NaN where the key is absent or of another type. */
 const char *evidence_text(const evidence_row *row, const char *key);
@@ -122,7 +124,7 @@ int64_t evidence_integer(const evidence_row *row, const char *key); /* 0 if abse
 /* Everything there is to check: SQLite's own structure, the tables, every row's hash and canonical form, the tally, and
  * that each run, artifact and environment that a row names is there. Each problem is told; VERIFICATION if any. */
 typedef void (*evidence_problem)(void *user, const char *text);
-octet_status evidence_verify(evidence *evidence, evidence_problem problem, void *user);
+octet_status evidence_verify(evidence_file *evidence, evidence_problem problem, void *user);
 
 /* The rows of all `paths` into a new file `output`, whole or not at all; the inputs are verified first. Rows come in
  * the order of their ids, so the bytes depend on the rows only. */
