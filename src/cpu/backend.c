@@ -4,6 +4,7 @@
 
 #include "cpu/kernel.h"
 #include "cpu/kernels/kernels.h"
+#include "cpu/steps/shared.h"
 #include "graph/ops.h"
 
 const oct_kernel oct_kernels[] = {
@@ -51,7 +52,7 @@ oct_strided oct_site_tensor(const oct_site *site, int32_t index) {
     oct_strided a = strided(&tensor->shape, tensor->form.channel_stride);
     a.offset = tensor->offset;
     a.form = &tensor->form;
-    if (tensor->form.granularity == OCT_PER_ROW) a.scales = tensor->offset + oct_tensor_scales(tensor);
+    if (oct_form_keeps_row_scales(a.form)) a.scales = tensor->offset + oct_tensor_scales(tensor);
     return a;
 }
 
@@ -120,7 +121,7 @@ static octet_status pack(const oct_plan *plan, const oct_weights *weights, size_
     *head = (oct_packed){.kernel = kernel, .output_count = site.step->has_second ? 2 : 1};
     for (int i = 0; i < head->output_count; i++) {
         const oct_strided out = oct_site_tensor(&site, i == 0 ? site.step->output : site.step->second);
-        const int64_t bytes = (int64_t)oct_format_bits(out.form->format) / 8;
+        const int64_t bytes = (int64_t)oct_form_bits(out.form) / 8;
         head->rows = out.rows;
         head->outputs[i].out = out.offset;
         head->outputs[i].channels = out.channels * bytes;
@@ -148,6 +149,33 @@ static void run(const oct_plan *plan, size_t index, const void *packed, void *ar
     }
 }
 
+/* ---- the picture, rounded in place */
+
+typedef struct input_job {
+    oct_storing storing;
+    uint8_t *arena;
+} input_job;
+
+#define INPUT_ROWS 4096
+
+static void input_item(const void *argument, size_t index, void *worker) {
+    (void)worker;
+    const input_job *j = argument;
+    const oct_storing *s = &j->storing;
+    const int64_t row = (int64_t)index * INPUT_ROWS, rows = oct_least(INPUT_ROWS, s->rows - row);
+    oct_store(s, j->arena, (float *)(void *)(j->arena + s->out) + row * s->stride, s->stride, row, 0, rows,
+              s->channels);
+}
+
+static void store_input(const oct_plan *plan, const oct_weights *weights, void *arena, oct_pool *pool) {
+    const oct_plan_step picture = {.output = plan->input};
+    const oct_site site = {plan, weights, &picture};
+    oct_isa isa = OCT_ISA_C;
+    if (oct_isa_limit(NULL, &isa) != OCTET_OK) isa = OCT_ISA_C; /* reported when the plan was made */
+    const input_job j = {oct_site_storing(&site, isa), arena};
+    oct_items_run(pool, (size_t)oct_ceil_div(j.storing.rows, INPUT_ROWS), input_item, &j, NULL, 0);
+}
+
 const oct_backend *oct_cpu_backend(void) {
     static const oct_backend backend = {.name = "cpu",
                                         .knows = knows,
@@ -155,6 +183,7 @@ const oct_backend *oct_cpu_backend(void) {
                                         .plainer = plainer,
                                         .choose = choose,
                                         .pack = pack,
+                                        .store_input = store_input,
                                         .run = run};
     return &backend;
 }

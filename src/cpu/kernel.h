@@ -41,7 +41,7 @@ typedef struct oct_strided {
     int64_t rows, channels, stride; /* stride: elements from a row to the next */
     uint64_t offset;                /* in the activations' arena */
     const float *constant;          /* a constant's neutral data (NULL once released); else NULL */
-    const uint8_t *codes;           /* of a constant in eight bits: its codes (likewise) */
+    const uint8_t *codes;           /* instead, of a constant kept as codes (likewise) */
     const oct_form *form;
     uint64_t scales; /* in the arena: of a form with a scale a row */
     bool is_constant;

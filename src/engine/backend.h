@@ -32,6 +32,8 @@ struct oct_backend {
     /* Packs what the step needs into `packed` (choice.packed bytes, 64-byte aligned, zeroed): after it, constants are
      * not looked at any more. The step's tactic was chosen on this machine. */
     octet_status (*pack)(const oct_plan *plan, const oct_weights *weights, size_t step, void *packed, oct_pool *pool);
+    /* Rounds the input where it lies to the form it is stored in: before the first step, where that is not fp32. */
+    void (*store_input)(const oct_plan *plan, const oct_weights *weights, void *arena, oct_pool *pool);
     /* Runs one step. `arena` holds the activations; `scratch`: choice.scratch bytes, then choice.worker for each
      * thread, all rounded up to 64. Never fails: everything was checked at open. */
     void (*run)(const oct_plan *plan, size_t step, const void *packed, void *arena, void *scratch, oct_pool *pool);

@@ -5,6 +5,7 @@
  * stand and what lies under it fall; reading a fallen tensor, or one not made yet, is the error. So a cycle, a step out
  * of order and two live tensors in one place are found by one rule, whatever the lifetimes in the plan claim; those are
  * checked apart. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -17,24 +18,61 @@
 /* What became of each tensor so far. */
 typedef enum standing { NOT_MADE, STANDS, FALLEN } standing;
 
+/* A vector of the form: a constant of `count` numbers, finite and at least `least`. */
+static octet_status check_vector(const oct_plan_tensor *tensor, const oct_weights *weights, int32_t index,
+                                 float least) {
+    if (index < 0 || (size_t)index >= weights->count)
+        return oct_fail(OCTET_BAD_FORMAT, "tensor %s: its form names constant %d of %zu", tensor->name, index,
+                        weights->count);
+    const oct_constant *constant = &weights->items[index];
+    const int64_t count = tensor->shape.rank > 0 ? tensor->shape.dims[tensor->shape.rank - 1] : 0;
+    if (constant->data == NULL || constant->shape.rank != 1 || constant->shape.dims[0] != count)
+        return oct_fail(OCTET_BAD_FORMAT, "tensor %s: %s is no vector of its channels", tensor->name, constant->name);
+    for (int64_t i = 0; i < count; i++)
+        if (!(constant->data[i] >= least && isfinite(constant->data[i])))
+            return oct_fail(OCTET_BAD_FORMAT, "tensor %s: %s: number %lld is %g", tensor->name, constant->name,
+                            (long long)i, (double)constant->data[i]);
+    return OCTET_OK;
+}
+
+static bool block_is_possible(const oct_form *form) {
+    if (form->granularity != OCT_PER_BLOCK) return form->block == 0;
+    if (form->format == OCT_FORMAT_MXFP8) return form->block == OCT_MXFP8_BLOCK;
+    if (form->format == OCT_FORMAT_NVFP4) return form->block == OCT_NVFP4_BLOCK;
+    return form->block > 0;
+}
+
+/* What kind of scale goes with what: graph/stored.h. Scales of blocks and channels are not kept beside codes. */
+static bool granularity_is_possible(const oct_form *form) {
+    const bool scaled = oct_format_has_scale(form->format);
+    switch (form->granularity) {
+    case OCT_PER_TENSOR:
+        return form->format != OCT_FORMAT_MXFP8 && form->format != OCT_FORMAT_NVFP4;
+    case OCT_PER_CHANNEL:
+        return form->held_wide && (scaled || form->format == OCT_FORMAT_UINT8);
+    case OCT_PER_ROW:
+        return scaled;
+    case OCT_PER_BLOCK:
+        return form->held_wide && (scaled || form->format == OCT_FORMAT_MXFP8 || form->format == OCT_FORMAT_NVFP4);
+    }
+    return false;
+}
+
 static octet_status check_form(const oct_plan_tensor *tensor, const oct_weights *weights) {
     const oct_form *form = &tensor->form;
-    if (oct_format_get(form->format) == NULL)
-        return oct_fail(OCTET_BAD_FORMAT, "tensor %s: no such format", tensor->name);
-    if (form->granularity < OCT_PER_TENSOR || form->granularity > OCT_PER_BLOCK)
-        return oct_fail(OCTET_BAD_FORMAT, "tensor %s: no such granularity", tensor->name);
-    if (form->scales != OCT_NONE && (form->scales < 0 || (size_t)form->scales >= weights->count))
-        return oct_fail(OCTET_BAD_FORMAT, "tensor %s: scales are constant %d of %zu", tensor->name, form->scales,
-                        weights->count);
-    if (!oct_format_is_stored(form->format))
+    if (oct_format_get(form->format) == NULL || !oct_format_is_stored(form->format))
         return oct_fail(OCTET_BAD_FORMAT, "tensor %s: activations are not stored in %s", tensor->name,
                         oct_format_name(form->format));
-    if (form->scales != OCT_NONE || (form->granularity != OCT_PER_TENSOR && form->granularity != OCT_PER_ROW) ||
-        (form->granularity == OCT_PER_ROW && !oct_format_has_scale(form->format)))
+    if (!granularity_is_possible(form) || !block_is_possible(form) ||
+        (form->scales != OCT_NONE) != (form->granularity == OCT_PER_CHANNEL) ||
+        (unsigned)form->scale_rule > OCT_E8M0_CEIL || (form->held_wide && form->format == OCT_FORMAT_FP32) ||
+        (form->factors != OCT_NONE && form->format == OCT_FORMAT_FP32))
         return oct_fail(OCTET_BAD_FORMAT, "tensor %s: no scale of this kind goes with %s", tensor->name,
                         oct_format_name(form->format));
-    if (oct_format_has_scale(form->format) && form->granularity == OCT_PER_TENSOR &&
-        !(form->scale >= OCT_SCALE_LEAST && isfinite(form->scale)))
+    if (form->scales != OCT_NONE) OCT_TRY(check_vector(tensor, weights, form->scales, OCT_SCALE_LEAST));
+    if (form->factors != OCT_NONE) OCT_TRY(check_vector(tensor, weights, form->factors, OCT_SCALE_LEAST));
+    const float least = form->format == OCT_FORMAT_NVFP4 ? FLT_TRUE_MIN : OCT_SCALE_LEAST;
+    if (!(form->scale >= least && isfinite(form->scale)))
         return oct_fail(OCTET_BAD_FORMAT, "tensor %s: a scale of %g", tensor->name, (double)form->scale);
     return OCTET_OK;
 }
@@ -96,39 +134,49 @@ static octet_status check_operands(const oct_plan *plan, const oct_weights *weig
     return OCTET_OK;
 }
 
+static const oct_form *form_of(const oct_plan *plan, const oct_weights *weights, oct_operand operand) {
+    return operand.kind == OCT_OPERAND_TENSOR ? &plan->tensors[operand.index].form
+                                              : &weights->items[operand.index].form;
+}
+
+/* What only moves numbers stores the form it reads, or says nothing of it. */
+static octet_status check_moved(const oct_plan *plan, const oct_weights *weights, const oct_plan_step *step) {
+    const oct_form *to = &plan->tensors[step->output].form;
+    if (step->has_second) return oct_fail(OCTET_BAD_FORMAT, "step %s: two forms of what it moves", step->name);
+    for (int j = 0; j < step->input_count && to->format != OCT_FORMAT_FP32; j++) {
+        const oct_form *from = form_of(plan, weights, step->inputs[j]);
+        if (from->format != to->format || from->granularity != to->granularity || from->scale != to->scale ||
+            from->zero_point != to->zero_point || to->granularity != OCT_PER_TENSOR)
+            return oct_fail(OCTET_BAD_FORMAT, "step %s: moves %s to %s", step->name, oct_format_name(from->format),
+                            oct_format_name(to->format));
+    }
+    return OCTET_OK;
+}
+
 /* The forms a step reads and stores go together, by the rules of the graph (graph/stored.h). */
 static octet_status check_forms(const oct_plan *plan, const oct_weights *weights, const oct_plan_step *step) {
     const oct_plan_tensor *out = &plan->tensors[step->output];
-    const oct_operand first = step->inputs[0];
-    const bool tensor = first.kind == OCT_OPERAND_TENSOR;
-    const oct_form *x = tensor ? &plan->tensors[first.index].form : &weights->items[first.index].form;
     if (step->has_second) {
         const oct_plan_tensor *second = &plan->tensors[step->second];
         if (step->second == step->output || second->is_output || !oct_shape_equal(&second->shape, &out->shape) ||
-            out->form.format != OCT_FORMAT_FP32 || second->form.format == OCT_FORMAT_FP32)
+            second->form.format == OCT_FORMAT_FP32)
             return oct_fail(OCTET_BAD_FORMAT, "step %s: %s and %s are not two forms of one value", step->name,
                             out->name, second->name);
     }
-    const bool from = x->format != OCT_FORMAT_FP32, to = out->form.format != OCT_FORMAT_FP32;
-    if ((step->op == OCT_OP_QUANTIZE && (from || !to || step->has_second)) ||
-        (step->op == OCT_OP_DEQUANTIZE && (!from || to)))
-        return oct_fail(OCTET_BAD_FORMAT, "step %s: from %s to %s", step->name, oct_format_name(x->format),
-                        oct_format_name(out->form.format));
-    if (tensor && x->granularity == OCT_PER_ROW && step->op != OCT_OP_LINEAR && step->op != OCT_OP_DEQUANTIZE)
-        return oct_fail(OCTET_BAD_FORMAT, "step %s: reads a scale a row", step->name);
+    if (step->op == OCT_OP_QUANTIZE && (out->form.format == OCT_FORMAT_FP32 || step->has_second))
+        return oct_fail(OCTET_BAD_FORMAT, "step %s: quantizes to %s", step->name, oct_format_name(out->form.format));
+    if (step->attributes.probabilities != OCT_FORMAT_FP32 &&
+        (step->op != OCT_OP_ATTENTION || !oct_stored_is_probability(step->attributes.probabilities)))
+        return oct_fail(OCTET_BAD_FORMAT, "step %s: probabilities in %s", step->name,
+                        oct_format_name(step->attributes.probabilities));
     for (int j = 0; j < step->input_count; j++) {
         const oct_operand operand = step->inputs[j];
-        if (operand.kind != OCT_OPERAND_CONSTANT || weights->items[operand.index].form.format == OCT_FORMAT_FP32)
-            continue;
-        const oct_shape *shape = &weights->items[operand.index].shape;
+        if (operand.kind != OCT_OPERAND_CONSTANT || oct_form_is_float(&weights->items[operand.index].form)) continue;
         if ((step->op != OCT_OP_CONV2D && step->op != OCT_OP_LINEAR) || j != 1)
             return oct_fail(OCTET_BAD_FORMAT, "step %s: reads %s, a constant of codes", step->name,
                             weights->items[operand.index].name);
-        if (oct_shape_count(shape) / shape->dims[0] > OCT_INT8_DEPTH && x->format == OCT_FORMAT_INT8)
-            return oct_fail(OCTET_LIMIT, "step %s: int8 products take at most %lld terms", step->name,
-                            (long long)OCT_INT8_DEPTH);
     }
-    return OCTET_OK;
+    return oct_op_moves(step->op) ? check_moved(plan, weights, step) : OCTET_OK;
 }
 
 static octet_status check_step(const oct_plan *plan, const oct_weights *weights, const oct_backend *backend,
@@ -182,7 +230,7 @@ static octet_status check_reads(const oct_plan *plan, const standing *stands, co
 static bool may_overwrite(const oct_plan *plan, const oct_plan_step *step, int32_t index) {
     const oct_plan_tensor *in = &plan->tensors[index], *out = &plan->tensors[step->output];
     if (in->offset != out->offset || !oct_shape_equal(&in->shape, &out->shape)) return false;
-    if (in->form.format != OCT_FORMAT_FP32 || out->form.format != OCT_FORMAT_FP32 ||
+    if (!oct_form_is_float(&in->form) || !oct_form_is_float(&out->form) ||
         in->form.channel_stride != out->form.channel_stride)
         return false;
     for (int j = 0; j < step->input_count; j++)
@@ -199,8 +247,8 @@ static octet_status check_write(const oct_plan *plan, standing *stands, const oc
     if (oct_step_is_view(plan, step)) {
         const oct_plan_tensor *in = &plan->tensors[step->inputs[0].index];
         if (in->size != out->size || in->form.channel_stride != in->shape.dims[in->shape.rank - 1] ||
-            out->form.channel_stride != out->shape.dims[out->shape.rank - 1] || in->form.format != out->form.format ||
-            in->form.granularity != out->form.granularity || in->form.scale != out->form.scale || step->has_second)
+            out->form.channel_stride != out->shape.dims[out->shape.rank - 1] ||
+            oct_form_is_float(&in->form) != oct_form_is_float(&out->form))
             return oct_fail(OCTET_BAD_FORMAT, "step %s: %s cannot be a view of %s", step->name, out->name, in->name);
         return OCTET_OK;
     }
@@ -262,7 +310,9 @@ static octet_status check_ends(const oct_plan *plan) {
         return oct_fail(OCTET_BAD_FORMAT, "the input is tensor %d of %zu", plan->input, plan->tensor_count);
     const oct_plan_tensor *input = &plan->tensors[plan->input];
     if (input->first != -1) return oct_fail(OCTET_BAD_FORMAT, "tensor %s: the input is made by no step", input->name);
-    if (input->form.format != OCT_FORMAT_FP32) return oct_fail(OCTET_BAD_FORMAT, "the input is not fp32");
+    if (!oct_form_is_float(&input->form) || input->form.factors != OCT_NONE ||
+        (input->form.granularity != OCT_PER_TENSOR && input->form.granularity != OCT_PER_CHANNEL))
+        return oct_fail(OCTET_BAD_FORMAT, "the input is not float32 that comes out of rounding the same again");
     if (plan->output_count == 0) return oct_fail(OCTET_BAD_FORMAT, "the plan has no output");
     for (size_t i = 0; i < plan->output_count; i++) {
         const int32_t index = plan->outputs[i];

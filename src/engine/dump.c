@@ -17,8 +17,14 @@ void oct_plan_dump(const oct_plan *plan, oct_text *text) {
         }
         oct_text_puts(text, " -> ");
         oct_shape_print(&out->shape, text);
-        oct_text_printf(text, " %s", oct_format_name(out->form.format));
-        if (step->has_second) oct_text_printf(text, "+%s", oct_format_name(plan->tensors[step->second].form.format));
+        oct_text_puts(text, " ");
+        oct_form_print(&out->form, text);
+        if (step->has_second) {
+            oct_text_puts(text, " + ");
+            oct_form_print(&plan->tensors[step->second].form, text);
+        }
+        if (step->attributes.probabilities != OCT_FORMAT_FP32)
+            oct_text_printf(text, " probabilities %s", oct_format_name(step->attributes.probabilities));
         if (step->attributes.activation != OCT_ACTIVATION_NONE)
             oct_text_printf(text, " %s", oct_activation_name(step->attributes.activation));
         if (oct_step_residual(step) >= 0) oct_text_puts(text, " +residual");

@@ -61,11 +61,15 @@ static int32_t *count_uses(const oct_plan *plan, const oct_weights *weights) {
     return uses;
 }
 
-/* Whether another constant's scales are in this one: then it stays. */
-static bool holds_scales(const oct_weights *weights, int32_t index) {
+/* Vectors that forms name stay. */
+static void keep_vectors(const oct_plan *plan, oct_weights *weights) {
     for (size_t i = 0; i < weights->count; i++)
-        if (weights->items[i].form.format != OCT_FORMAT_FP32 && weights->items[i].form.scales == index) return true;
-    return false;
+        if (weights->items[i].form.scales != OCT_NONE) weights->items[weights->items[i].form.scales].kept = true;
+    for (size_t i = 0; i < plan->tensor_count; i++) {
+        const oct_form *form = &plan->tensors[i].form;
+        if (form->scales != OCT_NONE) weights->items[form->scales].kept = true;
+        if (form->factors != OCT_NONE) weights->items[form->factors].kept = true;
+    }
 }
 
 static octet_status check_constants(const oct_plan *plan, const oct_weights *weights) {
@@ -88,6 +92,7 @@ static octet_status pack(oct_engine *engine, oct_pool *pool, bool release_weight
     oct_weights *weights = engine->weights;
     OCT_TRY(oct_plan_check(plan, weights, engine->backend));
     OCT_TRY(check_constants(plan, weights));
+    keep_vectors(plan, weights);
     engine->packed = oct_calloc(plan->step_count, sizeof *engine->packed);
     if (engine->packed == NULL) return oct_fail_memory();
     int32_t *uses = count_uses(plan, weights);
@@ -110,7 +115,7 @@ static octet_status pack(oct_engine *engine, oct_pool *pool, bool release_weight
         for (int j = 0; j < plan->steps[i].input_count; j++) {
             const oct_operand operand = plan->steps[i].inputs[j];
             if (operand.kind != OCT_OPERAND_CONSTANT || --uses[operand.index] > 0 || !release_weights) continue;
-            if (holds_scales(weights, operand.index)) continue;
+            if (weights->items[operand.index].kept) continue;
             oct_free(weights->items[operand.index].data);
             oct_free(weights->items[operand.index].codes);
             weights->items[operand.index].data = NULL;
@@ -207,6 +212,8 @@ static double now(void) {
 octet_status oct_context_run(oct_context *context) {
     const oct_engine *engine = context->engine;
     const oct_plan *plan = engine->plan;
+    if (plan->tensors[plan->input].form.format != OCT_FORMAT_FP32)
+        engine->backend->store_input(plan, engine->weights, context->arena, context->pool);
     for (size_t i = 0; i < plan->step_count; i++) {
         const double start = context->tap != NULL ? now() : 0.0;
         engine->backend->run(plan, i, engine->packed[i], context->arena, context->scratch, context->pool);

@@ -47,7 +47,8 @@ typedef struct oct_context oct_context;
 void oct_tensor_read(const oct_plan_tensor *tensor, const void *bytes, float *numbers);
 octet_status oct_context_new(oct_context **context, oct_engine *engine, oct_pool *pool); /* pool is borrowed */
 void oct_context_free(oct_context *context);
-/* The network's input, to be filled before a run: float32 NHWC, channel stride as the plan's tensor says. */
+/* The network's input, to be filled before a run: float32 NHWC, channel stride as the plan's tensor says. A run rounds
+ * it, where the plan stores it in another format. */
 float *oct_context_input(oct_context *context, int *channel_stride);
 /* After each step, if set: the step and its output (dense or strided as its form says; oct_tensor_read makes numbers of
  * any form). `output` is the first; the second lies at its own offset. Fusion is as without a tap. */

@@ -66,6 +66,11 @@ static octet_status make_tensors(maker *m) {
         }
         outputs += value->is_output;
     }
+    for (size_t i = 0; i < plan->tensor_count; i++) {
+        oct_form *form = &plan->tensors[i].form;
+        if (form->scales != OCT_NONE) form->scales = m->places[form->scales][0];
+        if (form->factors != OCT_NONE) form->factors = m->places[form->factors][0];
+    }
     plan->outputs = oct_calloc(outputs, sizeof *plan->outputs);
     if (plan->outputs == NULL) return oct_fail_memory();
     for (size_t i = 0; i < graph->value_count; i++)
@@ -133,8 +138,8 @@ static bool dense(const oct_plan_tensor *tensor) {
 }
 
 static bool same_layout(const oct_plan_tensor *a, const oct_plan_tensor *b) {
-    return oct_shape_equal(&a->shape, &b->shape) && a->form.format == OCT_FORMAT_FP32 &&
-           b->form.format == OCT_FORMAT_FP32 && a->form.channel_stride == b->form.channel_stride;
+    return oct_shape_equal(&a->shape, &b->shape) && oct_form_is_float(&a->form) && oct_form_is_float(&b->form) &&
+           a->form.channel_stride == b->form.channel_stride;
 }
 
 /* The tensor whose memory the step's output may take over, or OCT_NONE: one nobody reads afterwards. */
@@ -170,8 +175,8 @@ static void make_groups(maker *m) {
         if (step->op == OCT_OP_RESHAPE) {
             const oct_operand in = step->inputs[0];
             if (in.kind == OCT_OPERAND_TENSOR && dense(&plan->tensors[in.index]) &&
-                dense(&plan->tensors[step->output]) &&
-                plan->tensors[in.index].form.format == plan->tensors[step->output].form.format)
+                dense(&plan->tensors[step->output]) && oct_form_is_float(&plan->tensors[in.index].form) &&
+                oct_form_is_float(&plan->tensors[step->output].form))
                 host = in.index;
         } else {
             host = dying_input(m, s);

@@ -3,8 +3,7 @@
  * with its place in one arena; the constants it needs, by id into a weights list shared by plans of several batches and
  * devices.
  *
- * A value with two stored forms is two tensors, made by one step: the wide one is its output, the narrow one its
- * second.
+ * A value with two stored forms is two tensors, made by one step: its output and its second.
  *
  * graph --oct_plan_make--> plan + weights --oct_engine_open--> engine (packed for this CPU) --oct_context--> outputs
  *
@@ -21,8 +20,9 @@ typedef struct oct_constant {
     const char *name;
     oct_shape shape;
     float *data;    /* NULL once released (packed, not wanted any more) */
-    uint8_t *codes; /* instead of data where the form says int8 or e4m3; likewise */
-    oct_form form;  /* OCT_PER_CHANNEL: `scales` is the weights item with them; it is never released */
+    uint8_t *codes; /* instead of data where the form says int8 or e4m3 and not held wide; likewise */
+    oct_form form;  /* OCT_PER_CHANNEL: `scales` is the weights item with them */
+    bool kept;      /* an open engine's forms name it: it is never released */
 } oct_constant;
 typedef struct oct_weights {
     oct_constant *items;
@@ -48,10 +48,10 @@ typedef struct oct_operand {
  * output of a step that works in place (backend.h). */
 typedef struct oct_plan_tensor {
     const char *name;
-    oct_shape shape; /* with the batch */
-    oct_form form;
-    uint64_t offset; /* bytes from the arena's start; a multiple of 64 */
-    uint64_t size;   /* bytes; a form with a scale a row has them (float32) behind the codes, at oct_tensor_scales */
+    oct_shape shape;     /* with the batch */
+    oct_form form;       /* `scales` and `factors` are weights items */
+    uint64_t offset;     /* bytes from the arena's start; a multiple of 64 */
+    uint64_t size;       /* bytes; codes with a scale a row have them (float32) behind, at oct_tensor_scales */
     int32_t first, last; /* the steps between which it lives: made, last read. The input's first is -1; the input's and
                             the outputs' last is the number of steps, so they stay until the next run */
     bool is_output;
@@ -64,7 +64,7 @@ typedef struct oct_plan_step {
     oct_operand inputs[OCT_PLAN_INPUTS];
     int input_count;
     int32_t output; /* tensor */
-    int32_t second; /* tensor: the same numbers in a narrow form; valid with has_second */
+    int32_t second; /* tensor: the same numbers in another, narrow form; valid with has_second */
     bool has_second;
     const char *tactic; /* kernel name in the backend's list */
     uint64_t flops, bytes;
@@ -84,6 +84,10 @@ typedef struct oct_plan {
     oct_arena arena;     /* names; scratch is asked of the backend at open, not stored */
 } oct_plan;
 
+/* Codes with a scale a row: the scales lie behind them. Held wide, numbers need none. */
+static inline bool oct_form_keeps_row_scales(const oct_form *form) {
+    return form->granularity == OCT_PER_ROW && !oct_form_is_float(form);
+}
 /* Bytes from a tensor's offset to its rows' scales: its codes, rounded up to 64. */
 uint64_t oct_tensor_scales(const oct_plan_tensor *tensor);
 

@@ -14,6 +14,7 @@
 /* bits of a step */
 #define RESIDUAL 1u
 #define SECOND 2u
+#define PROBABILITIES 4u
 
 /* ---- writing */
 
@@ -26,9 +27,7 @@ static void put_tensor(oct_text *out, const oct_plan_tensor *tensor) {
     oct_put_text(out, tensor->name);
     put_shape(out, &tensor->shape);
     oct_put_text(out, oct_format_name(tensor->form.format));
-    oct_put_u8(out, (uint8_t)tensor->form.granularity);
-    oct_put_f32(out, tensor->form.scale);
-    oct_put_i32(out, tensor->form.scales);
+    oct_form_put(out, &tensor->form);
     oct_put_i32(out, tensor->form.channel_stride);
     oct_put_u64(out, tensor->offset);
     oct_put_u64(out, tensor->size);
@@ -53,7 +52,10 @@ static void put_attributes(oct_text *out, const oct_attributes *a, bool second) 
     oct_put_i64(out, a->length);
     put_shape(out, &a->shape);
     oct_put_u8(out, a->has_bias);
-    oct_put_u8(out, (uint8_t)((a->has_residual ? RESIDUAL : 0) | (second ? SECOND : 0)));
+    const bool probabilities = a->probabilities != OCT_FORMAT_FP32;
+    oct_put_u8(
+        out, (uint8_t)((a->has_residual ? RESIDUAL : 0) | (second ? SECOND : 0) | (probabilities ? PROBABILITIES : 0)));
+    if (probabilities) oct_put_text(out, oct_format_name(a->probabilities));
 }
 
 static void put_step(oct_text *out, const oct_plan_step *step) {
@@ -155,10 +157,7 @@ static oct_op get_op(reader *in) {
 static void get_tensor(reader *in, oct_plan_tensor *tensor) {
     tensor->name = get_name(in);
     tensor->shape = get_shape(in);
-    tensor->form.format = get_format(in);
-    tensor->form.granularity = (oct_granularity)get_choice(in, OCT_PER_BLOCK + 1);
-    tensor->form.scale = oct_get_f32(&in->bytes);
-    tensor->form.scales = oct_get_i32(&in->bytes);
+    tensor->form = oct_form_get(&in->bytes, get_format(in));
     tensor->form.channel_stride = oct_get_i32(&in->bytes);
     tensor->offset = oct_get_u64(&in->bytes);
     tensor->size = oct_get_u64(&in->bytes);
@@ -184,8 +183,9 @@ static bool get_attributes(reader *in, oct_attributes *a) {
     a->length = oct_get_i64(&in->bytes);
     a->shape = get_shape(in);
     a->has_bias = get_choice(in, 2) != 0;
-    const unsigned bits = get_choice(in, (RESIDUAL | SECOND) + 1);
+    const unsigned bits = get_choice(in, (RESIDUAL | SECOND | PROBABILITIES) + 1);
     a->has_residual = (bits & RESIDUAL) != 0;
+    if ((bits & PROBABILITIES) != 0) a->probabilities = get_format(in);
     return (bits & SECOND) != 0;
 }
 

@@ -9,26 +9,29 @@
  *   i32   input: a tensor
  *   u32   outputs, then i32 each: a tensor
  *   u32   tensors, then each:
- *           text name; shape; text format; u8 granularity (graph.h); f32 scale; i32 scales (constant or -1);
- *           i32 channel stride; u64 offset, size (bytes in the arena); i32 first, last (steps); u8 is output (0, 1)
- *   u32   steps, then each:
- *           text op; text name; text tactic; i32 stride h, w; i32 pad top, left, bottom, right; i32 groups;
- *           u8 activation; f64 epsilon; i32 heads; f64 scale; i64 start, length; shape (of RESHAPE);
- *           u8 has bias (0, 1); u8 bits: 1 has residual, 2 has a second output; u32 inputs (1 .. 8), then each:
+ *           text name; shape; text format; form; i32 channel stride; u64 offset, size (bytes in the arena); i32 first,
+ * last (steps); u8 is output (0, 1) u32   steps, then each: text op; text name; text tactic; i32 stride h, w; i32 pad
+ * top, left, bottom, right; i32 groups; u8 activation; f64 epsilon; i32 heads; f64 scale; i64 start, length; shape (of
+ * RESHAPE); u8 has bias (0, 1); u8 bits: 1 has residual, 2 has a second output, 4 rounds probabilities; of 4, text
+ *           format; u32 inputs (1 .. 8), then each:
  *           u8 kind (1 tensor, 2 constant), i32 index; i32 output; i32 second output, if it has one;
  *           u64 operations, bytes
  *   u64   arena size
  * shape: u8 rank (0 .. 4), i64 a dimension
+ * form:  u8: granularity (graph.h: 0 tensor, 1 channel, 2 row, 3 block), + 4 held wide, + 8 more follows; f32 scale;
+ * i32 scales (fp32 constant or -1); of 8: i32 factors (likewise), i32 block, u8 zero point, u8 scale rule (0 floor, 1
+ *        ceil). Held wide: what is stored are the float32 numbers that codes stand for
  *
  * weights
  *   u64   bytes of the table that follows, at most 64 MiB
  *   u32   constants, then each:
- *           text name; shape; text format ("fp32", "int8", "e4m3"); of int8 and e4m3 also u8 granularity (graph.h: 0
- *           tensor, 1 channel), f32 scale, i32 scales (fp32 constant or -1); u64 bytes of data
+ *           text name; shape; text format; but of fp32: form; u64 bytes of data. Of int8 and e4m3 codes, unless held
+ *           wide; of all other formats held wide
  *   zeros to a multiple of 64 bytes from the section's start; then each constant's data in order, padded likewise */
 #ifndef OCT_ENGINE_PLAN_FILE_H
 #define OCT_ENGINE_PLAN_FILE_H
 
+#include "base/bytes.h"
 #include "engine/engine.h"
 
 /* Appends the plan's bytes to `out`; check out->failed. */
@@ -36,6 +39,11 @@ void oct_plan_write(const oct_plan *plan, oct_text *out);
 /* From untrusted bytes; `name` is used in errors. Form and numbers are checked here, sense by oct_plan_check. Caller
  * frees. */
 octet_status oct_plan_read(oct_plan **plan, const char *name, const uint8_t *data, size_t size);
+
+/* What follows a format's name: the form but for format and channel stride. Reading sets bytes->failed on what cannot
+ * be a number of its field. */
+void oct_form_put(oct_text *out, const oct_form *form);
+oct_form oct_form_get(oct_bytes *bytes, oct_format format);
 
 /* A sink or source of bytes in order. */
 typedef octet_status (*oct_write_bytes)(void *user, const void *data, size_t size);

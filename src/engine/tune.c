@@ -27,11 +27,13 @@ static void put_operand(const oct_plan *plan, const oct_weights *weights, oct_op
     const oct_shape *shape = constant ? &weights->items[operand.index].shape : &plan->tensors[operand.index].shape;
     oct_text_puts(text, constant ? " c" : " t");
     oct_shape_print(shape, text);
-    if (constant && weights->items[operand.index].form.format != OCT_FORMAT_FP32)
+    if (constant && !oct_form_is_float(&weights->items[operand.index].form))
         oct_text_printf(text, " %s", oct_format_name(weights->items[operand.index].form.format));
-    if (!constant)
-        oct_text_printf(text, "/%d %s", plan->tensors[operand.index].form.channel_stride,
-                        oct_format_name(plan->tensors[operand.index].form.format));
+    if (constant) return;
+    const oct_form *form = &plan->tensors[operand.index].form;
+    oct_text_printf(text, "/%d ", form->channel_stride);
+    oct_form_print(form, text);
+    if (!oct_form_is_float(form)) oct_text_puts(text, " codes");
 }
 
 static void put_signature(const oct_plan *plan, const oct_weights *weights, size_t index, unsigned threads,

@@ -44,6 +44,7 @@ octet_status oct_weights_from_graph(oct_weights **out, oct_graph *graph) {
         item->shape = graph->values[i].shape;
         item->form = graph->values[i].forms[0];
         if (item->form.scales != OCT_NONE) item->form.scales = constant_index(graph, item->form.scales);
+        item->form.factors = OCT_NONE;
         item->name = oct_arena_strdup(&weights->arena, graph->values[i].name != NULL ? graph->values[i].name : "");
         if (item->name == NULL) {
             weights_free(weights);

@@ -13,7 +13,7 @@
 #define CONSTANT_LEAST 21
 
 static uint64_t constant_bytes(const oct_constant *constant) {
-    return (uint64_t)oct_shape_count(&constant->shape) * oct_format_bits(constant->form.format) / 8;
+    return (uint64_t)oct_shape_count(&constant->shape) * oct_form_bits(&constant->form) / 8;
 }
 
 static uint64_t padding(uint64_t at) {
@@ -30,11 +30,7 @@ static void put_table(const oct_weights *weights, oct_text *out) {
         oct_put_u8(out, (uint8_t)constant->shape.rank);
         for (int d = 0; d < constant->shape.rank; d++) oct_put_i64(out, constant->shape.dims[d]);
         oct_put_text(out, oct_format_name(constant->form.format));
-        if (constant->form.format != OCT_FORMAT_FP32) {
-            oct_put_u8(out, (uint8_t)constant->form.granularity);
-            oct_put_f32(out, constant->form.scale);
-            oct_put_i32(out, constant->form.scales);
-        }
+        if (constant->form.format != OCT_FORMAT_FP32) oct_form_put(out, &constant->form);
         oct_put_u64(out, constant_bytes(constant));
     }
 }
@@ -123,14 +119,12 @@ static oct_format format_named(const char *name, size_t length) {
     return OCT_FORMAT_COUNT;
 }
 
+/* A constant's form: codes of the formats that have them, with a scale a tensor or channel, else numbers. */
 static void get_form(oct_bytes *in, oct_format format, oct_form *form) {
-    *form = (oct_form){.format = format, .granularity = OCT_PER_TENSOR, .scale = 1.0f, .scales = OCT_NONE};
-    if (format == OCT_FORMAT_FP32) return;
-    unsigned granularity = oct_get_u8(in);
-    if (granularity > OCT_PER_CHANNEL) in->failed = true;
-    form->granularity = (oct_granularity)granularity;
-    form->scale = oct_get_f32(in);
-    form->scales = oct_get_i32(in);
+    *form = format == OCT_FORMAT_FP32 ? oct_form_of(format) : oct_form_get(in, format);
+    if (form->granularity == OCT_PER_ROW || form->factors != OCT_NONE) in->failed = true;
+    if (format == OCT_FORMAT_FP32 || form->held_wide) return;
+    if (!oct_format_is_coded(format) || form->granularity > OCT_PER_CHANNEL) in->failed = true;
 }
 
 static octet_status get_constant(oct_bytes *in, const char *section, oct_weights *weights, oct_constant *constant) {
@@ -148,13 +142,13 @@ static octet_status get_constant(oct_bytes *in, const char *section, oct_weights
     const char *format = oct_get_text(in, TEXT_LIMIT, &format_length);
     const oct_format found = in->failed ? OCT_FORMAT_FP32 : format_named(format, format_length);
     if (found == OCT_FORMAT_COUNT) {
-        return oct_fail(OCTET_UNSUPPORTED, "%s: constant %.*s: expected format fp32, int8 or e4m3, found %.*s", section,
+        return oct_fail(OCTET_UNSUPPORTED, "%s: constant %.*s: expected a format of weights, found %.*s", section,
                         (int)length, name, (int)format_length, format);
     }
     get_form(in, found, &constant->form);
     uint64_t bytes = oct_get_u64(in);
     size_t expected = 0;
-    if (in->failed || !oct_mul_size(count, oct_format_bits(found) / 8, &expected)) {
+    if (in->failed || !oct_mul_size(count, oct_form_bits(&constant->form) / 8, &expected)) {
         return oct_fail(OCTET_BAD_FORMAT, "%s: byte %zu of its table: malformed constant", section, in->at);
     }
     if (constant->shape.rank > 0)
@@ -241,6 +235,7 @@ static octet_status check_codes(const source *in, const oct_constant *constant, 
 static octet_status check_scales(const source *in, const oct_weights *weights, const oct_constant *constant) {
     const oct_form *form = &constant->form;
     if (form->format == OCT_FORMAT_FP32) return OCTET_OK;
+    if (form->held_wide && form->scales == OCT_NONE) return OCTET_OK; /* what was used up in rounding */
     const float *scales = &form->scale;
     int64_t count = 1;
     bool good = constant->shape.rank > 0 && (form->granularity == OCT_PER_CHANNEL || form->scales == OCT_NONE);
@@ -267,7 +262,7 @@ static octet_status read_data(source *in, oct_weights *weights) {
             return oct_fail(OCTET_BAD_FORMAT, "%s: constant %s: beyond the end", in->name, constant->name);
         void *data = oct_alloc((size_t)bytes);
         if (data == NULL) return oct_fail_memory();
-        if (constant->form.format == OCT_FORMAT_FP32) {
+        if (oct_form_is_float(&constant->form)) {
             constant->data = data;
             OCT_TRY(read_values(in, constant, (size_t)(bytes / sizeof(float))));
         } else {

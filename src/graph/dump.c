@@ -6,7 +6,8 @@
 static void print_forms(const oct_value *value, oct_text *text) {
     for (int f = 0; f < value->form_count; f++) {
         const oct_form *form = &value->forms[f];
-        oct_text_printf(text, "%s%s", f > 0 ? "+" : " ", oct_format_name(form->format));
+        oct_text_puts(text, f > 0 ? " + " : " ");
+        oct_form_print(form, text);
         if (form->channel_stride != value->shape.dims[value->shape.rank - 1]) {
             oct_text_printf(text, "/%d", (int)form->channel_stride);
         }
@@ -28,6 +29,8 @@ static void print_attributes(const oct_graph *graph, const oct_graph_node *node,
     }
     if (node->op == OCT_OP_ATTENTION) {
         oct_text_printf(text, " heads=%d scale=%s", a->heads, oct_format_double(a->scale, number));
+        if (a->probabilities != OCT_FORMAT_FP32)
+            oct_text_printf(text, " probabilities=%s", oct_format_name(a->probabilities));
     }
     if (node->op == OCT_OP_SLICE) {
         oct_text_printf(text, " start=%lld length=%lld", (long long)a->start, (long long)a->length);
@@ -49,8 +52,10 @@ void oct_graph_dump(const oct_graph *graph, oct_text *text) {
             const oct_value *input = &graph->values[node->inputs[j]];
             oct_text_printf(text, " %s", input->name);
             if (input->data != NULL || input->codes != NULL) oct_shape_print(&input->shape, text);
-            if (input->form_count > 1 || input->codes != NULL)
-                oct_text_printf(text, ":%s", oct_format_name(input->forms[node->forms[j]].format));
+            const oct_form *form = &input->forms[node->forms[j]];
+            if (input->form_count == 1 && form->format == OCT_FORMAT_FP32) continue;
+            oct_text_puts(text, ":");
+            oct_form_print(form, text);
         }
         oct_text_puts(text, output->is_output ? " (output)\n" : "\n");
     }

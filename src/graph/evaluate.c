@@ -19,8 +19,14 @@ typedef struct evaluation {
     size_t count;
 } evaluation;
 
+static bool is_input(const oct_graph *graph, size_t value) {
+    const oct_value *v = &graph->values[value];
+    return v->producer == OCT_NONE && v->data == NULL && v->codes == NULL;
+}
+
 static bool is_owned(const oct_graph *graph, size_t value) {
-    return graph->values[value].producer != OCT_NONE;
+    const oct_value *v = &graph->values[value];
+    return v->producer != OCT_NONE || (is_input(graph, value) && v->forms[0].format != OCT_FORMAT_FP32);
 }
 
 static void forget(const oct_graph *graph, evaluation *run, size_t id) {
@@ -59,6 +65,41 @@ static octet_status decode_constant(const oct_graph *graph, const oct_value *val
     return OCTET_OK;
 }
 
+/* Rounds what the node made to each form of its value; the first takes the numbers over. */
+static octet_status store(const oct_graph *graph, const oct_value *value, float *made, oct_stored stored[2]) {
+    const int64_t count = oct_shape_count(&value->shape), channels = value->shape.dims[value->shape.rank - 1];
+    for (int f = value->form_count - 1; f >= 0; f--) {
+        const oct_form *form = &value->forms[f];
+        const oct_rounding rounding = oct_graph_rounding(graph, form);
+        oct_stored *s = &stored[f];
+        const bool coded = form->format == OCT_FORMAT_INT8 && !form->held_wide, rows = form->granularity == OCT_PER_ROW;
+        s->array.data = f == 0 ? made : oct_alloc((size_t)count * sizeof *made);
+        if (coded) s->codes = oct_alloc((size_t)count);
+        float *scales = rows ? oct_alloc((size_t)(count / channels) * sizeof *made) : NULL;
+        s->scales = scales;
+        if (s->array.data == NULL || (coded && s->codes == NULL) || (rows && scales == NULL)) {
+            if (f > 0) oct_free(made);
+            return oct_fail_memory();
+        }
+        if (form->format != OCT_FORMAT_FP32 || f > 0)
+            oct_stored_round(&rounding, count / channels, channels, made, s->array.data, s->codes, scales);
+    }
+    return OCTET_OK;
+}
+
+/* The picture as stored. A copy, where that rounds it. */
+static octet_status store_input(const oct_graph *graph, const float *input, oct_stored *stored) {
+    const oct_value *value = &graph->values[graph->input];
+    stored->array.data = (float *)(uintptr_t)input; /* bodies only read their inputs */
+    if (value->forms[0].format == OCT_FORMAT_FP32) return OCTET_OK;
+    const size_t size = (size_t)oct_shape_count(&value->shape) * sizeof(float);
+    float *copy = oct_alloc(size);
+    stored->array.data = copy;
+    if (copy == NULL) return oct_fail_memory();
+    memcpy(copy, input, size);
+    return store(graph, value, copy, stored);
+}
+
 static octet_status run_begin(const oct_graph *graph, const float *input, evaluation *run) {
     *run = (evaluation){.count = graph->value_count};
     run->stored = oct_calloc(run->count, sizeof *run->stored);
@@ -72,33 +113,10 @@ static octet_status run_begin(const oct_graph *graph, const float *input, evalua
         if (value->data != NULL) run->stored[i][0].array.data = value->data;
         if (value->codes != NULL) OCT_TRY(decode_constant(graph, value, &run->stored[i][0]));
     }
-    if (run->count > 0 && !is_owned(graph, (size_t)graph->input)) {
-        run->stored[graph->input][0].array.data = (float *)(uintptr_t)input; /* bodies only read their inputs */
-    }
+    if (run->count > 0 && is_input(graph, (size_t)graph->input))
+        OCT_TRY(store_input(graph, input, &run->stored[graph->input][0]));
     for (size_t i = 0; i < graph->node_count; i++) {
         for (int j = 0; j < graph->nodes[i].input_count; j++) run->uses[graph->nodes[i].inputs[j]]++;
-    }
-    return OCTET_OK;
-}
-
-/* Rounds what the node made to each form of its value; the first takes the numbers over. */
-static octet_status store(const oct_value *value, float *made, oct_stored stored[2]) {
-    const size_t count = (size_t)oct_shape_count(&value->shape);
-    const size_t rows = count / (size_t)value->shape.dims[value->shape.rank - 1];
-    for (int f = value->form_count - 1; f >= 0; f--) {
-        const oct_form *form = &value->forms[f];
-        oct_stored *s = &stored[f];
-        s->array.data = f == 0 ? made : oct_alloc(count * sizeof *made);
-        if (form->format == OCT_FORMAT_INT8) s->codes = oct_alloc(count);
-        float *scales = form->granularity == OCT_PER_ROW ? oct_alloc(rows * sizeof *made) : NULL;
-        s->scales = scales;
-        if (s->array.data == NULL || (form->format == OCT_FORMAT_INT8 && s->codes == NULL) ||
-            (form->granularity == OCT_PER_ROW && scales == NULL)) {
-            if (f > 0) oct_free(made);
-            return oct_fail_memory();
-        }
-        if (form->format != OCT_FORMAT_FP32 || f > 0)
-            oct_stored_round(form, &value->shape, made, s->array.data, s->codes, scales);
     }
     return OCTET_OK;
 }
@@ -112,7 +130,7 @@ static octet_status run_node(const oct_graph *graph, evaluation *run, const oct_
     if (made.data == NULL) return oct_fail_memory();
     oct_stored_reference(node->op, &node->attributes, inputs, node->input_count, &made);
     oct_stored *stored = run->stored[node->output];
-    OCT_TRY(store(value, made.data, stored));
+    OCT_TRY(store(graph, value, made.data, stored));
     if (tap != NULL) tap(user, node, &stored[0].array);
     for (int j = 0; j < node->input_count; j++) {
         size_t id = (size_t)node->inputs[j];

@@ -90,11 +90,8 @@ static int32_t add_value(oct_graph *graph, const char *name, const oct_shape *sh
     }
     oct_value *value = &graph->values[graph->value_count];
     *value = (oct_value){.name = copy, .shape = *shape, .form_count = 1, .producer = OCT_NONE, .data = data};
-    value->forms[0] = (oct_form){.format = OCT_FORMAT_FP32,
-                                 .granularity = OCT_PER_TENSOR,
-                                 .scale = 1.0f,
-                                 .scales = OCT_NONE,
-                                 .channel_stride = (int32_t)shape->dims[shape->rank - 1]};
+    value->forms[0] = oct_form_of(OCT_FORMAT_FP32);
+    value->forms[0].channel_stride = (int32_t)shape->dims[shape->rank - 1];
     return (int32_t)graph->value_count++;
 failed:
     oct_free(data);
@@ -224,7 +221,7 @@ int64_t oct_node_flops(const oct_graph *graph, const oct_graph_node *node) {
 static int64_t form_bytes(const oct_value *value, const oct_form *form) {
     int64_t channels = value->shape.dims[value->shape.rank - 1];
     int64_t stride = form->channel_stride > channels ? form->channel_stride : channels;
-    return oct_shape_count(&value->shape) / channels * stride * (int64_t)oct_format_bits(form->format) / 8;
+    return oct_shape_count(&value->shape) / channels * stride * (int64_t)oct_form_bits(form) / 8;
 }
 
 int64_t oct_node_bytes(const oct_graph *graph, const oct_graph_node *node) {
@@ -281,30 +278,42 @@ static int64_t first_not_finite(const float *values, int64_t count) {
     return i;
 }
 
-bool oct_format_is_stored(oct_format format) {
-    return format == OCT_FORMAT_FP32 || format == OCT_FORMAT_FP16 || format == OCT_FORMAT_BF16 ||
-           format == OCT_FORMAT_INT8 || format == OCT_FORMAT_E4M3;
+static bool own_blocks(oct_format format) {
+    return format == OCT_FORMAT_MXFP8 || format == OCT_FORMAT_NVFP4;
 }
 
-bool oct_format_is_weight(oct_format format) {
-    return format == OCT_FORMAT_FP32 || format == OCT_FORMAT_INT8 || format == OCT_FORMAT_E4M3;
+static bool is_finite_vector(const oct_graph *graph, int32_t id, int64_t length, float least) {
+    if (id < 0 || id >= (int32_t)graph->value_count) return false;
+    const oct_value *vector = &graph->values[id];
+    if (vector->data == NULL || vector->shape.rank != 1 || vector->shape.dims[0] != length) return false;
+    for (int64_t i = 0; i < length; i++)
+        if (!(vector->data[i] >= least && isfinite(vector->data[i]))) return false;
+    return true;
 }
 
 static bool form_is_possible(const oct_graph *graph, const oct_value *value, const oct_form *form) {
     const bool activation = value->data == NULL && value->codes == NULL;
+    const float least = activation ? OCT_SCALE_LEAST : FLT_TRUE_MIN;
+    const int64_t channels = value->shape.dims[value->shape.rank - 1];
     if (!(activation ? oct_format_is_stored(form->format) : oct_format_is_weight(form->format))) return false;
-    if (!oct_format_has_scale(form->format)) return form->granularity == OCT_PER_TENSOR && form->scales == OCT_NONE;
-    if (form->granularity == OCT_PER_TENSOR)
-        return form->scales == OCT_NONE && form->scale >= (activation ? OCT_SCALE_LEAST : FLT_TRUE_MIN) &&
-               isfinite(form->scale);
-    if (form->granularity == OCT_PER_ROW) return activation && form->scales == OCT_NONE;
-    if (form->granularity != OCT_PER_CHANNEL || activation) return false;
-    if (form->scales < 0 || form->scales >= (int32_t)graph->value_count) return false;
-    const oct_value *scales = &graph->values[form->scales];
-    if (scales->data == NULL || scales->shape.rank != 1 || scales->shape.dims[0] != value->shape.dims[0]) return false;
-    for (int64_t i = 0; i < scales->shape.dims[0]; i++)
-        if (!(scales->data[i] > 0)) return false;
-    return true;
+    if ((form->scales != OCT_NONE) != (form->granularity == OCT_PER_CHANNEL)) return false;
+    if ((form->block > 0) != (form->granularity == OCT_PER_BLOCK) || form->block < 0) return false;
+    if (form->factors != OCT_NONE && !(activation && is_finite_vector(graph, form->factors, channels, FLT_TRUE_MIN)))
+        return false;
+    switch (form->granularity) {
+    case OCT_PER_TENSOR:
+        return !own_blocks(form->format) && form->scale >= least && isfinite(form->scale);
+    case OCT_PER_CHANNEL:
+        return (oct_format_has_scale(form->format) || form->format == OCT_FORMAT_UINT8) &&
+               is_finite_vector(graph, form->scales, activation ? channels : value->shape.dims[0], least);
+    case OCT_PER_ROW:
+        return activation && oct_format_has_scale(form->format);
+    case OCT_PER_BLOCK:
+        if (form->format == OCT_FORMAT_MXFP8) return form->block == OCT_MXFP8_BLOCK;
+        if (form->format == OCT_FORMAT_NVFP4) return form->block == OCT_NVFP4_BLOCK && form->scale >= FLT_TRUE_MIN;
+        return oct_format_has_scale(form->format);
+    }
+    return false;
 }
 
 static octet_status check_value(const oct_graph *graph, size_t id) {
@@ -321,13 +330,17 @@ static octet_status check_value(const oct_graph *graph, size_t id) {
     for (int f = 0; f < value->form_count; f++) {
         const oct_form *form = &value->forms[f];
         if (form->channel_stride < value->shape.dims[value->shape.rank - 1] || !form_is_possible(graph, value, form) ||
-            (constant && (f > 0 || (value->codes != NULL) != (form->format != OCT_FORMAT_FP32)))) {
+            (constant && (f > 0 || (value->codes != NULL) == oct_form_is_float(form)))) {
             return oct_fail(OCTET_INTERNAL, "%s: stored form %d is not possible", value->name, f);
         }
     }
-    if (value->form_count == 2 && value->forms[0].format != OCT_FORMAT_FP32)
-        return oct_fail(OCTET_INTERNAL, "%s: of two stored forms the first is fp32", value->name);
+    if (value->form_count == 2 && value->forms[1].format == OCT_FORMAT_FP32)
+        return oct_fail(OCTET_INTERNAL, "%s: of two stored forms the second is fp32", value->name);
+    if (value->is_output && !constant && value->forms[0].format != OCT_FORMAT_FP32)
+        return oct_fail(OCTET_INTERNAL, "%s: an output that is not fp32", value->name);
     if (value->codes != NULL) {
+        if (!oct_format_is_coded(value->forms[0].format))
+            return oct_fail(OCTET_INTERNAL, "%s: codes of %s", value->name, oct_format_name(value->forms[0].format));
         if (value->data != NULL || value->producer != OCT_NONE)
             return oct_fail(OCTET_INTERNAL, "%s: codes beside other data", value->name);
     } else if (value->data != NULL) {
@@ -343,23 +356,27 @@ static octet_status check_value(const oct_graph *graph, size_t id) {
     return OCTET_OK;
 }
 
-/* What an op may read: quantize turns fp32 into something else, dequantize something else into fp32, a scale a row goes
- * with rows that stay rows, and the terms of int8 sums are not too many. */
+/* QUANTIZE stores one narrow form. What only moves numbers rounds nothing: it stores what all its inputs are stored in,
+ * or fp32. The picture has one form. */
 static octet_status check_forms(const oct_graph *graph, const oct_graph_node *node) {
-    const oct_value *x = &graph->values[node->inputs[0]], *out = &graph->values[node->output];
-    const oct_format from = x->forms[node->forms[0]].format, to = out->forms[0].format;
-    const oct_granularity granularity = x->forms[node->forms[0]].granularity;
-    if ((node->op == OCT_OP_QUANTIZE && (from != OCT_FORMAT_FP32 || to == OCT_FORMAT_FP32 || out->form_count != 1)) ||
-        (node->op == OCT_OP_DEQUANTIZE && (from == OCT_FORMAT_FP32 || to != OCT_FORMAT_FP32)))
-        return oct_fail(OCTET_INTERNAL, "%s: from %s to %s", node->name, oct_format_name(from), oct_format_name(to));
-    if (granularity == OCT_PER_ROW && node->op != OCT_OP_LINEAR && node->op != OCT_OP_DEQUANTIZE)
-        return oct_fail(OCTET_MISMATCH, "%s: reads a scale a row", node->name);
-    if (from != OCT_FORMAT_INT8 || node->input_count < 2) return OCTET_OK;
-    const oct_value *weight = &graph->values[node->inputs[1]];
-    if (weight->forms[0].format == OCT_FORMAT_INT8 &&
-        oct_shape_count(&weight->shape) / weight->shape.dims[0] > OCT_INT8_DEPTH)
-        return oct_fail(OCTET_LIMIT, "%s: int8 products take at most %lld terms", node->name,
-                        (long long)OCT_INT8_DEPTH);
+    const oct_value *out = &graph->values[node->output];
+    const oct_form *to = &out->forms[0];
+    if (node->op == OCT_OP_QUANTIZE && (to->format == OCT_FORMAT_FP32 || out->form_count != 1))
+        return oct_fail(OCTET_INTERNAL, "%s: quantizes to %s", node->name, oct_format_name(to->format));
+    if (node->attributes.probabilities != OCT_FORMAT_FP32 &&
+        (node->op != OCT_OP_ATTENTION || !oct_stored_is_probability(node->attributes.probabilities)))
+        return oct_fail(OCTET_INTERNAL, "%s: probabilities in %s", node->name,
+                        oct_format_name(node->attributes.probabilities));
+    if (!oct_op_moves(node->op)) return OCTET_OK;
+    if (out->form_count != 1) return oct_fail(OCTET_INTERNAL, "%s: moves numbers into two forms", node->name);
+    if (to->format == OCT_FORMAT_FP32) return OCTET_OK;
+    for (int j = 0; j < node->input_count; j++) {
+        const oct_form *from = &graph->values[node->inputs[j]].forms[node->forms[j]];
+        if (from->format != to->format || from->granularity != to->granularity || from->scale != to->scale ||
+            from->zero_point != to->zero_point || to->granularity != OCT_PER_TENSOR)
+            return oct_fail(OCTET_INTERNAL, "%s: moves %s to %s", node->name, oct_format_name(from->format),
+                            oct_format_name(to->format));
+    }
     return OCTET_OK;
 }
 

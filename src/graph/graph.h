@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph: values and nodes in topological order. Layouts are NHWC for pictures and [batch, tokens, channels] for
  * sequences; the last axis is the channel. Activations carry the batch in dims[0]; constants hold float32 (neutral
- * weights) or, once quantized, codes of eight bits.
+ * weights), float32 already rounded to a format's numbers, or codes of eight bits.
  *
  * A value owns its stored forms (one or two): how its numbers are kept in memory at that edge. A residual may be kept
  * wide for the add and narrow for the next product. A node says which form of each input it reads. Kernels round to the
@@ -32,16 +32,35 @@ typedef struct oct_shape {
 
 typedef enum oct_granularity { OCT_PER_TENSOR, OCT_PER_CHANNEL, OCT_PER_ROW, OCT_PER_BLOCK } oct_granularity;
 
-/* One stored form of a value. Formats with a scale: real = code * scale. Activations: one scale a tensor, known before,
- * or one a row, found from the row when it is stored. Constants: one a tensor or one a channel, which is the first axis
- * of a weight. */
+/* One stored form of a value. Formats with a scale: real = code * scale. Activations: a scale a tensor or a channel,
+ * known before, or a row or block of it, found from the numbers when they are stored. Constants: one a tensor, one a
+ * channel, which is the first axis of a weight, or one a block of an output's weights, in their order.
+ *
+ * What memory holds is codes, or, held wide, the float32 numbers that the codes stand for, which every float32 kernel
+ * can read: the way of a backend without units for the format (oct_graph_hold_wide). */
 typedef struct oct_form {
     oct_format format;
     oct_granularity granularity;
-    float scale;            /* OCT_PER_TENSOR, static */
-    int32_t scales;         /* OCT_PER_CHANNEL: value id of a constant with a scale a channel; else OCT_NONE */
-    int32_t channel_stride; /* elements from one pixel or token to the next; >= channels; padding lanes are zero */
+    float scale;              /* OCT_PER_TENSOR, static; of nvfp4: float32 under the scales of the blocks */
+    int32_t scales;           /* OCT_PER_CHANNEL: value id of a constant with a scale a channel; else OCT_NONE */
+    int32_t factors;          /* activations: OCT_NONE, or a constant with a factor a channel: what is rounded and
+                                 stored is x[c] * factors[c] */
+    int32_t block;            /* OCT_PER_BLOCK: values along the last axis that share a scale; else 0 */
+    uint8_t zero_point;       /* uint8 */
+    oct_e8m0_rule scale_rule; /* mxfp8 */
+    bool held_wide;           /* memory holds float32 */
+    int32_t channel_stride;   /* elements from one pixel or token to the next; >= channels; padding lanes are zero */
 } oct_form;
+/* The form of a format without a scale, or of one with scale 1 a tensor; channel stride 0. */
+oct_form oct_form_of(oct_format format);
+/* What memory holds is float32, whatever the format. */
+static inline bool oct_form_is_float(const oct_form *form) {
+    return form->format == OCT_FORMAT_FP32 || form->held_wide;
+}
+/* Bits of an element in memory. */
+unsigned oct_form_bits(const oct_form *form);
+/* "fp16", "e4m3 tensor", "int8 row", "e4m3 block 128", "mxfp8" */
+void oct_form_print(const oct_form *form, oct_text *text);
 
 typedef struct oct_value {
     const char *name; /* unique in the graph: the module's name in the checkpoint where there is one */
@@ -50,7 +69,7 @@ typedef struct oct_value {
     int form_count;
     int32_t producer; /* node, or OCT_NONE for an input or a constant */
     float *data;      /* constants: elements in row order, oct_alloc'd, owned by the graph; else NULL */
-    uint8_t *codes;   /* constants in eight bits, instead of data: a code an element, owned likewise; else NULL */
+    uint8_t *codes;   /* constants of e4m3 or int8, instead of data: a code an element, owned likewise; else NULL */
     bool is_output;
 } oct_value;
 
@@ -80,6 +99,7 @@ typedef struct oct_attributes {
     double epsilon;                               /* BATCH_NORM, LAYER_NORM */
     int heads;                                    /* ATTENTION */
     double scale;                                 /* ATTENTION: scores are q.k * scale */
+    oct_format probabilities;                     /* ATTENTION: what the weights are rounded to (graph/stored.h) */
     int64_t start, length;                        /* SLICE, along axis 1 */
     oct_shape shape;                              /* RESHAPE: dims[0] is ignored (the batch stays) */
     bool has_bias, has_residual;                  /* CONV2D, LINEAR: inputs are x, weight, [bias], [residual] */
@@ -104,9 +124,11 @@ typedef struct oct_graph {
     oct_arena arena; /* names */
 } oct_graph;         /* all zero: empty */
 
-/* Formats an activation may be stored in, and those of constants. */
+/* Formats an activation may be stored in, those of constants, and of these those kept as codes where the scale is a
+ * tensor's or a channel's. */
 bool oct_format_is_stored(oct_format format);
 bool oct_format_is_weight(oct_format format);
+bool oct_format_is_coded(oct_format format);
 
 /* ---- building. Each adder returns the id of the new value, or OCT_NONE with the error text set (out of memory, a
  * shape that does not fit: the text names the node, expected and found). Passing OCT_NONE as an input returns OCT_NONE

@@ -36,3 +36,7 @@ double oct_activation_reference(oct_activation activation, double x) {
     }
     return x;
 }
+
+bool oct_op_moves(oct_op op) {
+    return op == OCT_OP_RESHAPE || op == OCT_OP_CONCAT || op == OCT_OP_SLICE;
+}

@@ -35,6 +35,8 @@ typedef struct oct_op_row {
 
 extern const oct_op_row oct_op_rows[OCT_OP_COUNT];
 int oct_op_by_name(const char *name); /* -1: none */
+/* RESHAPE, CONCAT, SLICE: the output's numbers are inputs' numbers. */
+bool oct_op_moves(oct_op op);
 
 /* The activation functions in double, and their float32 bodies shared by every backend are in graph/math.h. */
 double oct_activation_reference(oct_activation activation, double x);

@@ -17,45 +17,128 @@ int8_t oct_stored_int8(float x, float inverse) {
 float oct_stored_row_scale(oct_format format, const float *row, int64_t count) {
     const float amax = oct_amax_finite(row, (size_t)count);
     if (!(amax > 0)) return 1;
-    const float scale = amax / (format == OCT_FORMAT_INT8 ? 127.0f : 448.0f);
+    const float scale = amax / (float)oct_format_get(format)->element_max;
     return scale < OCT_SCALE_LEAST ? OCT_SCALE_LEAST : scale;
 }
 
-static float round_one(oct_format format, float x, float scale, float inverse) {
-    switch (format) {
+/* The number that the code of y stands for; of formats without blocks of their own. */
+static float round_one(const oct_form *form, float y, float scale, float inverse) {
+    switch (form->format) {
     case OCT_FORMAT_INT8:
-        return (float)oct_stored_int8(x, inverse) * scale;
+        return (float)oct_stored_int8(y, inverse) * scale;
+    case OCT_FORMAT_UINT8:
+        return oct_uint8_decode(oct_uint8_encode(y * inverse, 1.0f, form->zero_point), scale, form->zero_point);
     case OCT_FORMAT_E4M3:
-        return oct_e4m3_decode(oct_e4m3_encode(x * inverse)) * scale;
+    case OCT_FORMAT_E5M2:
+        return oct_format_round(form->format, y * inverse) * scale;
     case OCT_FORMAT_FP16:
     case OCT_FORMAT_BF16:
-        return oct_format_round(format, x);
+        return oct_format_round(form->format, y);
     default:
-        return x;
+        return y;
     }
 }
 
-void oct_stored_round(const oct_form *form, const oct_shape *shape, const float *x, float *values, int8_t *codes,
-                      float *scales) {
-    const int64_t channels = shape->dims[shape->rank - 1], rows = oct_shape_count(shape) / channels;
-    float scale = form->scale, inverse = 1.0f / form->scale;
-    for (int64_t r = 0; r < rows; r++) {
-        if (form->granularity == OCT_PER_ROW) {
-            scale = oct_stored_row_scale(form->format, x + r * channels, channels);
+bool oct_stored_is_probability(oct_format format) {
+    return format == OCT_FORMAT_FP32 || format == OCT_FORMAT_FP16 || format == OCT_FORMAT_BF16 ||
+           format == OCT_FORMAT_E4M3 || format == OCT_FORMAT_INT8;
+}
+
+float oct_stored_probability(oct_format format, float p) {
+    const oct_form form = {.format = format};
+    const float scale = format == OCT_FORMAT_E4M3 ? 0x1p-8f : 1.0f / 127.0f;
+    return round_one(&form, p, scale, 1.0f / scale);
+}
+
+oct_rounding oct_graph_rounding(const oct_graph *graph, const oct_form *form) {
+    return (oct_rounding){.form = form,
+                          .scales = form->scales != OCT_NONE ? graph->values[form->scales].data : NULL,
+                          .factors = form->factors != OCT_NONE ? graph->values[form->factors].data : NULL};
+}
+
+/* Numbers first .. first + count - 1 of a row, which share a scale unless they have one a channel. */
+static void round_run(const oct_rounding *r, const float *x, int64_t first, int64_t count, float scale, float *values,
+                      int8_t *codes) {
+    float inverse = 1.0f / scale;
+    for (int64_t c = first; c < first + count; c++) {
+        if (r->form->granularity == OCT_PER_CHANNEL) {
+            scale = r->scales[c];
             inverse = 1.0f / scale;
-            if (scales != NULL) scales[r] = scale;
         }
-        for (int64_t c = r * channels; c < (r + 1) * channels; c++) {
-            const float number = x[c];
-            if (codes != NULL) codes[c] = oct_stored_int8(number, inverse);
-            if (values != NULL) values[c] = round_one(form->format, number, scale, inverse);
-        }
+        const float y = r->factors != NULL ? x[c] * r->factors[c] : x[c];
+        if (codes != NULL) codes[c] = oct_stored_int8(y, inverse);
+        if (values != NULL) values[c] = round_one(r->form, y, scale, inverse);
     }
 }
 
-bool oct_stored_is_int8_product(oct_op op, const oct_stored *inputs) {
-    return (op == OCT_OP_CONV2D || op == OCT_OP_LINEAR) && inputs[0].form->format == OCT_FORMAT_INT8 &&
-           inputs[1].form->format == OCT_FORMAT_INT8;
+/* A block of mxfp8 or nvfp4. */
+static void round_own_block(const oct_rounding *r, const float *x, int64_t first, int64_t count, float *values) {
+    float y[OCT_MXFP8_BLOCK] = {0};
+    uint8_t scale, codes[OCT_MXFP8_BLOCK];
+    for (int64_t i = 0; i < count; i++) y[i] = r->factors != NULL ? x[first + i] * r->factors[first + i] : x[first + i];
+    if (r->form->format == OCT_FORMAT_MXFP8) {
+        oct_mxfp8_encode(y, (size_t)count, r->form->scale_rule, &scale, codes);
+        oct_mxfp8_decode(&scale, codes, (size_t)count, values + first);
+    } else {
+        oct_nvfp4_encode(y, (size_t)count, r->form->scale, &scale, codes);
+        oct_nvfp4_decode(&scale, codes, (size_t)count, r->form->scale, values + first);
+    }
+}
+
+/* The scale of a row or block. */
+static float found_scale(const oct_rounding *r, const float *x, int64_t first, int64_t count) {
+    if (r->factors == NULL) return oct_stored_row_scale(r->form->format, x + first, count);
+    float most = 0;
+    for (int64_t c = first; c < first + count; c++) {
+        const float y = x[c] * r->factors[c], amax = oct_amax_finite(&y, 1);
+        most = amax > most ? amax : most;
+    }
+    return oct_stored_row_scale(r->form->format, &most, 1);
+}
+
+static void round_row(const oct_rounding *r, const float *x, int64_t channels, float *values, int8_t *codes,
+                      float *scale) {
+    const oct_form *form = r->form;
+    if (form->granularity == OCT_PER_TENSOR || form->granularity == OCT_PER_CHANNEL) {
+        round_run(r, x, 0, channels, form->scale, values, codes);
+        return;
+    }
+    const bool own = form->format == OCT_FORMAT_MXFP8 || form->format == OCT_FORMAT_NVFP4;
+    const int64_t block = form->granularity == OCT_PER_ROW ? channels : form->block;
+    for (int64_t first = 0; first < channels; first += block) {
+        const int64_t count = channels - first < block ? channels - first : block;
+        if (own) {
+            if (values != NULL) round_own_block(r, x, first, count, values);
+            continue;
+        }
+        const float found = found_scale(r, x, first, count);
+        if (scale != NULL && form->granularity == OCT_PER_ROW) *scale = found;
+        round_run(r, x, first, count, found, values, codes);
+    }
+}
+
+void oct_stored_round(const oct_rounding *rounding, int64_t rows, int64_t channels, const float *x, float *values,
+                      int8_t *codes, float *scales) {
+    for (int64_t r = 0; r < rows; r++)
+        round_row(rounding, x + r * channels, channels, values != NULL ? values + r * channels : NULL,
+                  codes != NULL ? codes + r * channels : NULL, scales != NULL ? scales + r : NULL);
+}
+
+/* An output's row is made of the input's row of the same number. */
+static bool keeps_rows(oct_op op, const oct_attributes *a, const oct_shape *weight) {
+    return op == OCT_OP_LINEAR ||
+           (weight->dims[1] == 1 && weight->dims[2] == 1 && a->stride_h == 1 && a->stride_w == 1 && a->pad_top == 0 &&
+            a->pad_left == 0 && a->pad_bottom == 0 && a->pad_right == 0);
+}
+
+bool oct_stored_is_int8_product(oct_op op, const oct_attributes *attributes, const oct_shape *weight_shape,
+                                const oct_form *input, const oct_form *weight) {
+    if (op != OCT_OP_LINEAR && (op != OCT_OP_CONV2D || attributes->groups != 1)) return false;
+    if (input->format != OCT_FORMAT_INT8 || weight->format != OCT_FORMAT_INT8 || input->held_wide ||
+        weight->held_wide || oct_shape_count(weight_shape) / weight_shape->dims[0] > OCT_INT8_DEPTH)
+        return false;
+    if (input->granularity == OCT_PER_ROW) return keeps_rows(op, attributes, weight_shape);
+    return input->granularity == OCT_PER_TENSOR;
 }
 
 static float activate(oct_activation activation, float x) {
@@ -134,7 +217,8 @@ static void int8_conv2d(const oct_attributes *a, const oct_stored *inputs, oct_a
 
 void oct_stored_reference(oct_op op, const oct_attributes *attributes, const oct_stored *inputs, int count,
                           oct_array *output) {
-    if (oct_stored_is_int8_product(op, inputs)) {
+    if (count > 1 &&
+        oct_stored_is_int8_product(op, attributes, &inputs[1].array.shape, inputs[0].form, inputs[1].form)) {
         if (op == OCT_OP_CONV2D)
             int8_conv2d(attributes, inputs, output);
         else

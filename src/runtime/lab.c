@@ -162,7 +162,7 @@ octet_status octet_lab_get_figures(octet_model *model, octet_lab_figures *figure
                              .steps = plan->step_count};
     for (size_t i = 0; i < plan->step_count; i++) {
         own.flops += plan->steps[i].flops;
-        own.unfused_quantize += plan->steps[i].op == OCT_OP_QUANTIZE || plan->steps[i].op == OCT_OP_DEQUANTIZE;
+        own.unfused_quantize += plan->steps[i].op == OCT_OP_QUANTIZE;
     }
     oct_engine_release(engine);
     return oct_options_give(figures, &own, sizeof own, "octet_lab_figures");

@@ -17,7 +17,7 @@
 #ifndef OCT_CPU_KERNELS_ATTENTION_F32_H
 #define OCT_CPU_KERNELS_ATTENTION_F32_H
 
-#include <stdint.h>
+#include "format/format.h"
 
 #define OCT_ATTENTION_BLOCK 256
 #define OCT_ATTENTION_LANES 16
@@ -28,6 +28,7 @@ typedef struct oct_attention_f32 {
     const float *keys, *values;
     int64_t tokens, depth; /* t, d */
     float scale;
+    oct_format probabilities; /* fp32, or what p is rounded to */
     float *out;
     int64_t out_stride;
     int rows;       /* at most the row's tile rows */

@@ -8,14 +8,13 @@
 #include "cpu/kernels/batch_norm_f32.h"
 #include "cpu/kernels/copy_f32.h"
 #include "cpu/kernels/depthwise_f32.h"
-#include "cpu/kernels/dequantize_f32.h"
 #include "cpu/kernels/elementwise_f32.h"
 #include "cpu/kernels/gemm_f32.h"
 #include "cpu/kernels/gemm_i8.h"
 #include "cpu/kernels/grouped_f32.h"
 #include "cpu/kernels/layer_norm_f32.h"
 #include "cpu/kernels/pool_f32.h"
-#include "cpu/kernels/quantize_f32.h"
+#include "cpu/kernels/round_f32.h"
 
 #define OCT_KERNEL(op, name, isa, driver, type, body, rows, columns)                                                   \
     extern const oct_driver oct_driver_##driver;                                                                       \

@@ -10,16 +10,17 @@ typedef struct attention {
     oct_packed head;
     oct_attention_f32_body *body;
     int64_t batch, tokens, heads, depth, rows, width;
-    int64_t q_stride, k_stride, v_stride, out_stride;
+    int64_t q_stride, k_stride, v_stride;
     int64_t key_floats, value_floats; /* a head's panels */
     int64_t blocks;                   /* of query rows, a head */
-    uint64_t q, k, v, out;
+    uint64_t q, k, v;
     float scale;
+    oct_format probabilities;
+    oct_storing storing;
 } attention;
 
 static void describe(const oct_site *site, const oct_kernel *kernel, attention *a) {
     const oct_strided q = oct_site_input(site, 0), k = oct_site_input(site, 1), v = oct_site_input(site, 2);
-    const oct_strided out = oct_site_output(site);
     *a = (attention){.body = (oct_attention_f32_body *)kernel->body,
                      .batch = q.shape.dims[0],
                      .tokens = q.shape.dims[1],
@@ -30,23 +31,41 @@ static void describe(const oct_site *site, const oct_kernel *kernel, attention *
                      .q_stride = q.stride,
                      .k_stride = k.stride,
                      .v_stride = v.stride,
-                     .out_stride = out.stride,
                      .q = q.offset,
                      .k = k.offset,
                      .v = v.offset,
-                     .out = out.offset,
-                     .scale = (float)site->step->attributes.scale};
+                     .scale = (float)site->step->attributes.scale,
+                     .probabilities = site->step->attributes.probabilities,
+                     .storing = oct_site_storing(site, kernel->isa)};
     a->key_floats = oct_ceil_div(a->tokens, a->width) * a->width * a->depth;
     a->value_floats = oct_ceil_div(a->depth, a->width) * a->width * a->tokens;
     a->blocks = oct_ceil_div(a->tokens, a->rows);
 }
 
-static uint64_t worker_bytes(const attention *a) {
+static uint64_t body_bytes(const attention *a) {
     return oct_round_up((uint64_t)oct_attention_f32_scratch(a->rows, a->depth, a->width) * sizeof(float));
+}
+
+static uint64_t worker_bytes(const attention *a) {
+    return body_bytes(a) + oct_storing_scratch(&a->storing, a->rows, a->depth);
 }
 
 static uint64_t head_bytes(const attention *a) {
     return oct_round_up((uint64_t)(a->key_floats + a->value_floats) * sizeof(float));
+}
+
+/* A head's channels are stored at a time: blocks must lie within. */
+static const char *forms(const oct_site *site) {
+    const char *why = oct_refuse_inputs(site, 0);
+    if (why != NULL) return why;
+    const oct_strided q = oct_site_input(site, 0);
+    const int64_t depth = q.channels / site->step->attributes.heads;
+    for (int i = 0; i < (site->step->has_second ? 2 : 1); i++) {
+        const oct_form *form = oct_site_tensor(site, i == 0 ? site->step->output : site->step->second).form;
+        if (form->granularity == OCT_PER_ROW) return "an output with a scale a row";
+        if (form->granularity == OCT_PER_BLOCK && depth % form->block != 0) return "blocks across heads";
+    }
+    return oct_refuse_outputs(site, OCT_STORES_CODES | OCT_STORES_ROWS);
 }
 
 static const char *refuses(const oct_site *site, const oct_kernel *kernel) {
@@ -113,6 +132,7 @@ static void attend_item(const void *argument, size_t index, void *worker) {
     const int64_t head = (int64_t)index / a->blocks, first = (int64_t)index % a->blocks * a->rows;
     const int64_t n = head / a->heads, h = head % a->heads, token = n * a->tokens + first;
     const float *panels = panels_of(j, head);
+    const oct_storing *s = &a->storing;
     const oct_attention_f32 t = {.q = oct_at(j->arena, a->q) + token * a->q_stride + h * a->depth,
                                  .q_stride = a->q_stride,
                                  .keys = panels,
@@ -120,11 +140,14 @@ static void attend_item(const void *argument, size_t index, void *worker) {
                                  .tokens = a->tokens,
                                  .depth = a->depth,
                                  .scale = a->scale,
-                                 .out = oct_at(j->arena, a->out) + token * a->out_stride + h * a->depth,
-                                 .out_stride = a->out_stride,
+                                 .probabilities = a->probabilities,
+                                 .out = s->wide ? oct_at(j->arena, s->out) + token * s->stride + h * a->depth
+                                                : (float *)(void *)((uint8_t *)worker + body_bytes(a)),
+                                 .out_stride = s->wide ? s->stride : a->depth,
                                  .rows = (int)oct_least(a->rows, a->tokens - first),
                                  .scratch = worker};
     a->body(&t);
+    oct_store(s, j->arena, t.out, t.out_stride, token, h * a->depth, t.rows, a->depth);
 }
 
 static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool) {
@@ -136,4 +159,4 @@ static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *
     oct_items_run(pool, (size_t)(heads * a->blocks), attend_item, &j, workers, (size_t)worker_bytes(a));
 }
 
-const oct_driver oct_driver_attention = {refuses, size, pack, run, oct_forms_f32};
+const oct_driver oct_driver_attention = {refuses, size, pack, run, forms};

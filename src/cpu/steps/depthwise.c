@@ -77,10 +77,10 @@ static void pack(const oct_site *site, const oct_kernel *kernel, void *packed, o
     describe(site, kernel, d);
     d->head = head;
     float *bias = oct_packed_floats(packed, sizeof *d), *weights = bias + d->row.lanes;
-    const float *from = oct_site_input(site, 1).constant;
+    const oct_weight from = oct_site_weight(site, 1);
     const int taps = d->row.kernel_h * d->row.kernel_w;
     for (int64_t c = 0; c < d->row.channels; c++)
-        for (int t = 0; t < taps; t++) weights[t * d->row.lanes + c] = from[c * taps + t];
+        for (int t = 0; t < taps; t++) weights[t * d->row.lanes + c] = oct_weight_at(&from, c, t);
     const int bias_input = oct_bias_input(site->step);
     if (bias_input >= 0)
         memcpy(bias, oct_site_input(site, bias_input).constant, (size_t)d->row.channels * sizeof *bias);
@@ -108,8 +108,7 @@ static void item(const void *argument, size_t index, void *worker) {
         if (d->storing.wide) row.out = oct_at(j->arena, d->storing.out) + line * row.out_width * row.out_stride;
         row.residual = d->has_residual ? j->residual + line * row.out_width * row.residual_stride : NULL;
         d->body(&row);
-        oct_store_narrow(&d->storing, j->arena, row.out, row.out_stride, line * row.out_width, 0, row.out_width,
-                         row.channels);
+        oct_store(&d->storing, j->arena, row.out, row.out_stride, line * row.out_width, 0, row.out_width, row.channels);
     }
 }
 
@@ -122,4 +121,4 @@ static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *
                   (size_t)oct_storing_scratch(&d->storing, d->row.out_width, d->row.channels));
 }
 
-const oct_driver oct_driver_depthwise = {refuses, size, pack, run, oct_forms_narrow};
+const oct_driver oct_driver_depthwise = {refuses, size, pack, run, oct_forms_product};

@@ -98,7 +98,7 @@ static void item(const void *argument, size_t index, void *worker) {
                                          .activation = e->activation};
         e->body(&one);
     }
-    oct_store_narrow(&e->storing, j->arena, out, e->out_stride, base + first, 0, count, e->channels);
+    oct_store(&e->storing, j->arena, out, e->out_stride, base + first, 0, count, e->channels);
 }
 
 static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool) {

@@ -71,7 +71,10 @@ static void pack(const oct_site *site, const oct_kernel *kernel, void *packed, o
     describe(site, kernel, g);
     g->head = head;
     float *bias = oct_packed_floats(packed, sizeof *g);
-    memcpy(bias + g->row.outputs, oct_site_input(site, 1).constant, (size_t)weight_count(g) * sizeof *bias);
+    const oct_weight weight = oct_site_weight(site, 1);
+    for (int64_t o = 0; o < g->row.outputs; o++)
+        for (int64_t k = 0; k < weight.depth; k++)
+            bias[g->row.outputs + o * weight.depth + k] = oct_weight_at(&weight, o, k);
     const int bias_input = oct_bias_input(site->step);
     if (bias_input >= 0) memcpy(bias, oct_site_input(site, bias_input).constant, (size_t)g->row.outputs * sizeof *bias);
 }
@@ -94,8 +97,7 @@ static void item(const void *argument, size_t index, void *worker) {
     if (g->storing.wide) row.out = oct_at(j->arena, g->storing.out) + line * row.out_width * row.out_stride;
     row.residual = g->has_residual ? j->residual + line * row.out_width * row.residual_stride : NULL;
     g->body(&row);
-    oct_store_narrow(&g->storing, j->arena, row.out, row.out_stride, line * row.out_width, 0, row.out_width,
-                     row.outputs);
+    oct_store(&g->storing, j->arena, row.out, row.out_stride, line * row.out_width, 0, row.out_width, row.outputs);
 }
 
 static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool) {
@@ -107,4 +109,4 @@ static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *
                   (size_t)oct_storing_scratch(&g->storing, g->row.out_width, g->row.outputs));
 }
 
-const oct_driver oct_driver_grouped = {refuses, size, pack, run, oct_forms_narrow};
+const oct_driver oct_driver_grouped = {refuses, size, pack, run, oct_forms_product};

@@ -6,11 +6,10 @@
  * window lies inside the picture are read where they are, a piece a kernel row; the others are gathered first, zeros
  * outside. No pixel is copied otherwise, and no more than CHUNK windows at once.
  *
- * Weights of e4m3 are packed as the numbers they stand for; inputs of e4m3, fp16 and bf16 are decoded as they are
- * gathered, a block of rows of a linear layer likewise. Narrow outputs are rounded tile by tile. */
+ * Weights that are codes are packed as the numbers they stand for. Outputs are rounded tile by tile, or, where rows
+ * have scales of their own, when an item's rows are whole: its panels are then all there are. */
 #include <string.h>
 
-#include "cpu/kernels/dequantize_f32.h"
 #include "cpu/kernels/gemm_f32.h"
 #include "cpu/steps/shared.h"
 
@@ -22,11 +21,6 @@ typedef struct matrix {
     oct_packed head;
     oct_gemm_f32_body *body;
     oct_storing storing;
-    oct_dequantize_f32_body *decode; /* NULL: the input is fp32 */
-    oct_dequantize_f32 code;         /* what all pieces share */
-    uint64_t row_scales;
-    bool has_row_scales;
-    int64_t in_bytes; /* a number of the input */
     /* input [n, h, w, c], pixels in_stride apart; output lines of out_w pixels */
     int64_t h, w, c, in_stride;
     int64_t out_h, out_w, outputs, residual_stride;
@@ -51,7 +45,6 @@ static void describe(const oct_site *site, const oct_kernel *kernel, matrix *m) 
                   .in_stride = x.stride,
                   .outputs = out.channels,
                   .storing = oct_site_storing(site, kernel->isa),
-                  .in_bytes = (int64_t)oct_format_bits(x.form->format) / 8,
                   .kernel_h = 1,
                   .kernel_w = 1,
                   .step_h = 1,
@@ -61,12 +54,6 @@ static void describe(const oct_site *site, const oct_kernel *kernel, matrix *m) 
                   .activation = a->activation,
                   .width = kernel->columns,
                   .rows = out.rows};
-    if (x.form->format != OCT_FORMAT_FP32) {
-        m->decode = oct_dequantize_body(kernel->isa);
-        m->code = (oct_dequantize_f32){.format = x.form->format, .scale = x.form->scale};
-        m->has_row_scales = x.form->granularity == OCT_PER_ROW;
-        m->row_scales = x.scales;
-    }
     if (step->op == OCT_OP_CONV2D) {
         m->h = x.shape.dims[1];
         m->w = x.shape.dims[2];
@@ -83,7 +70,7 @@ static void describe(const oct_site *site, const oct_kernel *kernel, matrix *m) 
         if (!m->flat) m->rows = out.shape.dims[0] * m->out_h;
     }
     m->depth = m->kernel_h * m->kernel_w * m->c;
-    m->direct = m->decode == NULL && (m->kernel_w == 1 || m->in_stride == m->c);
+    m->direct = m->kernel_w == 1 || m->in_stride == m->c;
     const int residual = oct_residual_input(step);
     if (residual >= 0) {
         const oct_strided r = oct_site_input(site, residual);
@@ -99,26 +86,23 @@ static void describe(const oct_site *site, const oct_kernel *kernel, matrix *m) 
     m->block = oct_least(oct_least(block, oct_ceil_div(448, line)), m->rows);
     m->blocks = oct_ceil_div(m->rows, m->block);
     m->group = oct_least(oct_ceil_div(ITEM_WORK, m->block * line * m->depth * m->width), m->panels);
+    if (m->storing.whole_rows) m->group = m->panels;
     m->groups = oct_ceil_div(m->panels, m->group);
 }
 
 static uint64_t windows_bytes(const matrix *m) {
-    if (m->flat && m->decode == NULL) return 0;
-    return oct_round_up((uint64_t)((m->flat ? m->block : oct_least(m->out_w, CHUNK)) * m->depth) * sizeof(float));
+    return m->flat ? 0 : oct_round_up((uint64_t)(oct_least(m->out_w, CHUNK) * m->depth) * sizeof(float));
+}
+/* Columns of what is stored at once. */
+static int64_t stored_columns(const matrix *m) {
+    return m->storing.whole_rows ? m->outputs : m->width;
 }
 static uint64_t worker_bytes(const matrix *m) {
-    return windows_bytes(m) + oct_storing_scratch(&m->storing, m->flat ? m->block : m->out_w, m->width);
+    return windows_bytes(m) + oct_storing_scratch(&m->storing, m->flat ? m->block : m->out_w, stored_columns(m));
 }
 
 static int64_t packed_floats(const matrix *m) {
     return m->panels * m->width * (m->depth + 1);
-}
-
-static const char *forms(const oct_site *site) {
-    const oct_format x = oct_site_input(site, 0).form->format, weight = oct_site_input(site, 1).form->format;
-    if (x == OCT_FORMAT_INT8 || weight == OCT_FORMAT_INT8) return "int8";
-    const char *why = oct_refuse_inputs(site, 2);
-    return why != NULL ? why : oct_refuse_outputs(site, OCT_STORES_NARROW);
 }
 
 static const char *refuses(const oct_site *site, const oct_kernel *kernel) {
@@ -137,18 +121,9 @@ static void size(const oct_site *site, const oct_kernel *kernel, oct_tactic_choi
 /* Packing a panel: reads `width` rows of weights, writes the panel. */
 typedef struct packing {
     const matrix *m;
-    const float *weights;
-    const uint8_t *codes; /* e4m3, instead; `scales` one, or one an output */
-    const float *scales;
-    bool one_scale;
+    oct_weight weight;
     float *panels;
 } packing;
-
-static float weight_at(const packing *p, int64_t o, int64_t k) {
-    const int64_t at = o * p->m->depth + k;
-    if (p->codes == NULL) return p->weights[at];
-    return oct_e4m3_decode(p->codes[at]) * p->scales[p->one_scale ? 0 : o];
-}
 
 static void pack_panel(void *argument, size_t index) {
     const packing *p = argument;
@@ -159,7 +134,7 @@ static void pack_panel(void *argument, size_t index) {
     for (int64_t begin = 0; begin < m->depth; begin += 16) {
         const int64_t end = oct_least(begin + 16, m->depth);
         for (int64_t j = 0; j < columns; j++)
-            for (int64_t k = begin; k < end; k++) panel[k * m->width + j] = weight_at(p, first + j, k);
+            for (int64_t k = begin; k < end; k++) panel[k * m->width + j] = oct_weight_at(&p->weight, first + j, k);
     }
 }
 
@@ -172,9 +147,7 @@ static void pack(const oct_site *site, const oct_kernel *kernel, void *packed, o
     float *panels = bias + m->panels * m->width;
     const int bias_input = oct_bias_input(site->step);
     if (bias_input >= 0) memcpy(bias, oct_site_input(site, bias_input).constant, (size_t)m->outputs * sizeof *bias);
-    const oct_strided weight = oct_site_input(site, 1);
-    packing p = {m, weight.constant, weight.codes, &weight.form->scale, weight.form->scales == OCT_NONE, panels};
-    if (!p.one_scale) p.scales = site->weights->items[weight.form->scales].data;
+    packing p = {m, oct_site_weight(site, 1), panels};
     oct_pool_run(pool, (size_t)m->panels, pack_panel, &p);
 }
 
@@ -182,48 +155,32 @@ static void pack(const oct_site *site, const oct_kernel *kernel, void *packed, o
 typedef struct job {
     const matrix *m;
     uint8_t *arena;
-    const float *residual, *bias, *panels;
+    const float *in, *residual, *bias, *panels;
 } job;
-
-/* Number `at` of the input. */
-static const void *in_at(const job *j, int64_t at) {
-    return j->arena + j->m->in + at * j->m->in_bytes;
-}
-
-/* Rows of numbers from `at` on, as fp32. */
-static void decode(const job *j, int64_t at, int64_t stride, int64_t rows, int64_t columns, const float *scales,
-                   float *out) {
-    oct_dequantize_f32 d = j->m->code;
-    d.x = in_at(j, at);
-    d.x_stride = stride;
-    d.out = out;
-    d.out_stride = columns;
-    d.rows = rows;
-    d.columns = columns;
-    d.scales = scales;
-    j->m->decode(&d);
-}
 
 /* Some rows of the output, from row `row` on, times panels first .. last - 1. */
 static void multiply(const job *j, oct_gemm_f32 *g, void *worker, int64_t row, int64_t first, int64_t last) {
     const matrix *m = j->m;
     const oct_storing *s = &m->storing;
+    float *rows =
+        s->wide ? oct_at(j->arena, s->out) + row * s->stride : (float *)(void *)((uint8_t *)worker + windows_bytes(m));
+    const bool keeps_columns = s->wide || s->whole_rows;
     for (int64_t panel = first; panel < last; panel++) {
         const int64_t column = panel * m->width;
         g->panel = j->panels + column * m->depth;
         g->bias = j->bias + column;
         g->columns = (int)oct_least(m->width, m->outputs - column);
-        g->out = s->wide ? oct_at(j->arena, s->out) + row * s->stride + column
-                         : (float *)(void *)((uint8_t *)worker + windows_bytes(m));
+        g->out = keeps_columns ? rows + column : rows;
         g->residual = m->has_residual ? j->residual + row * m->residual_stride + column : NULL;
         m->body(g);
-        oct_store_narrow(s, j->arena, g->out, g->out_stride, row, column, g->rows, g->columns);
+        if (!s->whole_rows) oct_store(s, j->arena, g->out, g->out_stride, row, column, g->rows, g->columns);
     }
+    if (s->whole_rows) oct_store(s, j->arena, rows, g->out_stride, row, 0, g->rows, m->outputs);
 }
 
 static oct_gemm_f32 common(const matrix *m) {
     return (oct_gemm_f32){.residual_stride = m->residual_stride,
-                          .out_stride = m->storing.wide ? m->storing.stride : m->width,
+                          .out_stride = m->storing.wide ? m->storing.stride : stored_columns(m),
                           .activation = m->activation};
 }
 
@@ -232,40 +189,31 @@ static void flat_item(const void *argument, size_t item, void *worker) {
     const matrix *m = j->m;
     const int64_t row = (int64_t)item / m->groups * m->block, first = (int64_t)item % m->groups * m->group;
     oct_gemm_f32 g = common(m);
-    g.a = in_at(j, row * m->in_stride);
+    g.a = j->in + row * m->in_stride;
     g.row_stride = m->in_stride;
     g.segments = 1;
     g.length = m->depth;
     g.rows = oct_least(m->block, m->rows - row);
-    if (m->decode != NULL) {
-        const float *scales = m->has_row_scales ? oct_at(j->arena, m->row_scales) + row : NULL;
-        decode(j, row * m->in_stride, m->in_stride, g.rows, m->depth, scales, worker);
-        g.a = worker;
-        g.row_stride = m->depth;
-    }
     multiply(j, &g, worker, row, first, oct_least(first + m->group, m->panels));
 }
 
-/* The window of output pixel x of the picture that begins at number `picture`; kernel row 0 lies on its row `top`. */
-static void gather(const job *j, int64_t picture, int64_t top, int64_t x, float *window) {
-    const matrix *m = j->m;
+/* The window of output pixel x, whose kernel row 0 lies on picture row `top`. */
+static void gather(const matrix *m, const float *picture, int64_t top, int64_t x, float *window) {
     const int64_t left = x * m->step_w - m->pad_left;
     for (int64_t i = 0; i < m->kernel_h; i++) {
         for (int64_t k = 0; k < m->kernel_w; k++, window += m->c) {
-            const int64_t row = top + i, column = left + k, at = picture + (row * m->w + column) * m->in_stride;
+            const int64_t row = top + i, column = left + k;
             if (row < 0 || row >= m->h || column < 0 || column >= m->w)
                 memset(window, 0, (size_t)m->c * sizeof *window);
-            else if (m->decode != NULL)
-                decode(j, at, m->in_stride, 1, m->c, NULL, window);
             else
-                memcpy(window, in_at(j, at), (size_t)m->c * sizeof *window);
+                memcpy(window, picture + (row * m->w + column) * m->in_stride, (size_t)m->c * sizeof *window);
         }
     }
 }
 
 /* Pixels begin .. end - 1 of a line, gathered. */
-static void gathered(const job *j, int64_t picture, int64_t top, int64_t row, int64_t begin, int64_t end, int64_t first,
-                     int64_t last, float *windows) {
+static void gathered(const job *j, const float *picture, int64_t top, int64_t row, int64_t begin, int64_t end,
+                     int64_t first, int64_t last, float *windows) {
     const matrix *m = j->m;
     oct_gemm_f32 g = common(m);
     g.a = windows;
@@ -274,7 +222,7 @@ static void gathered(const job *j, int64_t picture, int64_t top, int64_t row, in
     g.length = m->depth;
     for (int64_t x = begin; x < end; x += CHUNK) {
         g.rows = oct_least(CHUNK, end - x);
-        for (int64_t i = 0; i < g.rows; i++) gather(j, picture, top, x + i, windows + i * m->depth);
+        for (int64_t i = 0; i < g.rows; i++) gather(m, picture, top, x + i, windows + i * m->depth);
         multiply(j, &g, windows, row + x, first, last);
     }
 }
@@ -282,7 +230,7 @@ static void gathered(const job *j, int64_t picture, int64_t top, int64_t row, in
 static void line(const job *j, int64_t index, int64_t first, int64_t last, float *windows) {
     const matrix *m = j->m;
     const int64_t n = index / m->out_h, y = index % m->out_h;
-    const int64_t picture = n * m->h * m->w * m->in_stride;
+    const float *picture = j->in + n * m->h * m->w * m->in_stride;
     const int64_t top = y * m->step_h - m->pad_top, row = index * m->out_w;
     int64_t begin = m->out_w, end = m->out_w; /* pixels read in place */
     if (m->direct && top >= 0 && top + m->kernel_h <= m->h && m->w >= m->kernel_w) {
@@ -293,7 +241,7 @@ static void line(const job *j, int64_t index, int64_t first, int64_t last, float
     gathered(j, picture, top, row, 0, begin, first, last, windows);
     if (end > begin) {
         oct_gemm_f32 g = common(m);
-        g.a = in_at(j, picture + (top * m->w + begin * m->step_w - m->pad_left) * m->in_stride);
+        g.a = picture + (top * m->w + begin * m->step_w - m->pad_left) * m->in_stride;
         g.row_stride = m->step_w * m->in_stride;
         g.segments = m->kernel_h;
         g.segment_stride = m->w * m->in_stride;
@@ -318,6 +266,7 @@ static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *
     const float *bias = oct_packed_floats_const(packed, sizeof *m);
     const job j = {.m = m,
                    .arena = arena,
+                   .in = oct_at(arena, m->in),
                    .residual = oct_at(arena, m->residual),
                    .bias = bias,
                    .panels = bias + m->panels * m->width};
@@ -325,4 +274,4 @@ static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *
                   (size_t)worker_bytes(m));
 }
 
-const oct_driver oct_driver_matrix = {refuses, size, pack, run, forms};
+const oct_driver oct_driver_matrix = {refuses, size, pack, run, oct_forms_product};

@@ -17,7 +17,9 @@ typedef struct matrix {
     oct_packed head;
     oct_gemm_i8_body *body;
     oct_storing storing;
-    bool direct_codes; /* the body stores the narrow form itself */
+    bool direct_codes; /* the body stores int8 codes itself */
+    oct_sink codes;
+    float inverse;
     /* input [n, h, w, c], pixels in_stride apart; output lines of out_w pixels */
     int64_t h, w, c, in_stride;
     int64_t out_h, out_w, outputs, residual_stride;
@@ -48,10 +50,14 @@ static uint64_t windows_bytes(const matrix *m) {
     return m->flat ? 0 : oct_round_up((uint64_t)(oct_least(m->out_w, CHUNK) * m->depth));
 }
 static bool through_scratch(const matrix *m) {
-    return !m->direct_codes && !m->storing.wide;
+    return m->storing.count > 0 && !m->storing.wide;
+}
+/* Columns of what is stored at once. */
+static int64_t stored_columns(const matrix *m) {
+    return m->storing.whole_rows ? m->outputs : m->width;
 }
 static uint64_t worker_bytes(const matrix *m) {
-    const uint64_t numbers = through_scratch(m) ? oct_storing_scratch(&m->storing, most_rows(m), m->width) : 0;
+    const uint64_t numbers = through_scratch(m) ? oct_storing_scratch(&m->storing, most_rows(m), stored_columns(m)) : 0;
     return offsets_bytes(m) + windows_bytes(m) + numbers;
 }
 
@@ -77,7 +83,8 @@ static void describe(const oct_site *site, const oct_kernel *kernel, matrix *m) 
                   .shift = kernel->isa == OCT_ISA_VNNI ? 128 : 0,
                   .width = kernel->columns,
                   .rows = out.rows};
-    m->direct_codes = m->storing.narrow != NULL && m->storing.format == OCT_FORMAT_INT8;
+    m->direct_codes = oct_storing_take_codes(&m->storing, &m->codes);
+    m->inverse = m->direct_codes ? 1.0f / m->codes.form.scale : 1.0f;
     if (step->op == OCT_OP_CONV2D) {
         m->h = x.shape.dims[1];
         m->w = x.shape.dims[2];
@@ -111,15 +118,16 @@ static void describe(const oct_site *site, const oct_kernel *kernel, matrix *m) 
     m->block = oct_least(oct_least(block, oct_ceil_div(BLOCK_ROWS, line)), m->rows);
     m->blocks = oct_ceil_div(m->rows, m->block);
     m->group = oct_least(oct_ceil_div(ITEM_WORK, m->block * line * m->depth * m->width), m->panels);
+    if (m->storing.whole_rows) m->group = m->panels;
     m->groups = oct_ceil_div(m->panels, m->group);
 }
 
 static const char *forms(const oct_site *site) {
-    if (oct_site_input(site, 0).form->format != OCT_FORMAT_INT8 ||
-        oct_site_input(site, 1).form->format != OCT_FORMAT_INT8)
-        return "formats other than int8";
+    const oct_strided x = oct_site_input(site, 0), weight = oct_site_input(site, 1);
+    if (!oct_stored_is_int8_product(site->step->op, &site->step->attributes, &weight.shape, x.form, weight.form))
+        return "no product of int8 codes";
     const char *why = oct_refuse_inputs(site, 2);
-    return why != NULL ? why : oct_refuse_outputs(site, OCT_STORES_NARROW);
+    return why != NULL ? why : oct_refuse_outputs(site, OCT_STORES_CODES | OCT_STORES_ROWS);
 }
 
 static const char *refuses(const oct_site *site, const oct_kernel *kernel) {
@@ -213,10 +221,14 @@ static void sum_rows(const oct_gemm_i8 *g, int32_t *offsets) {
 static void multiply(const job *j, oct_gemm_i8 *g, const desk *d, int64_t row, int64_t first, int64_t last) {
     const matrix *m = j->m;
     const oct_storing *s = &m->storing;
-    const bool scratch = through_scratch(m);
+    float *rows = NULL; /* where the body's float32 goes, if anywhere */
+    if (s->wide) rows = oct_at(j->arena, s->out) + row * s->stride;
+    if (through_scratch(m)) rows = d->numbers;
+    const bool keeps_columns = s->wide || s->whole_rows;
     if (m->shift != 0) sum_rows(g, d->offsets);
     g->offsets = d->offsets;
     g->row_scales = m->has_row_scales ? j->row_scales + row : NULL;
+    g->out_stride = s->wide ? s->stride : stored_columns(m);
     for (int64_t panel = first; panel < last; panel++) {
         const int64_t column = panel * m->width;
         g->panel = j->panels + panel * m->panel_bytes;
@@ -224,19 +236,18 @@ static void multiply(const job *j, oct_gemm_i8 *g, const desk *d, int64_t row, i
         g->scales = j->scales + column;
         g->columns = (int)oct_least(m->width, m->outputs - column);
         g->residual = m->has_residual ? j->residual + row * m->residual_stride + column : NULL;
-        g->out = scratch ? d->numbers : NULL;
-        g->out_stride = scratch ? m->width : s->stride;
-        if (s->wide) g->out = oct_at(j->arena, s->out) + row * s->stride + column;
-        g->codes = m->direct_codes ? (int8_t *)j->arena + s->codes + row * s->code_stride + column : NULL;
+        g->out = rows != NULL && keeps_columns ? rows + column : rows;
+        g->codes = m->direct_codes ? (int8_t *)j->arena + m->codes.at + row * m->codes.stride + column : NULL;
         m->body(g);
-        if (!m->direct_codes) oct_store_narrow(s, j->arena, g->out, g->out_stride, row, column, g->rows, g->columns);
+        if (!s->whole_rows) oct_store(s, j->arena, g->out, g->out_stride, row, column, g->rows, g->columns);
     }
+    if (s->whole_rows) oct_store(s, j->arena, rows, g->out_stride, row, 0, g->rows, m->outputs);
 }
 
 static oct_gemm_i8 common(const matrix *m) {
     return (oct_gemm_i8){.residual_stride = m->residual_stride,
-                         .code_stride = m->storing.code_stride,
-                         .inverse = m->storing.inverse,
+                         .code_stride = m->codes.stride,
+                         .inverse = m->inverse,
                          .activation = m->activation,
                          .segments = m->kernel_h,
                          .length = m->segment};

@@ -53,7 +53,7 @@ static void run_view(const void *packed, uint8_t *arena, uint8_t *scratch, oct_p
     (void)packed, (void)arena, (void)scratch, (void)pool;
 }
 
-const oct_driver oct_driver_view = {refuses_view, size_header, pack_view, run_view, oct_forms_f32};
+const oct_driver oct_driver_view = {refuses_view, size_header, pack_view, run_view, oct_forms_moved};
 
 /* ---- slice */
 
@@ -143,8 +143,8 @@ static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *
     oct_items_run(pool, (size_t)(m->batch * m->count), item, &j, scratch, 0);
 }
 
-const oct_driver oct_driver_slice = {refuses_slice, size_header, pack_slice, run, oct_forms_f32};
-const oct_driver oct_driver_concat = {refuses_concat, size_concat, pack_concat, run, oct_forms_f32};
+const oct_driver oct_driver_slice = {refuses_slice, size_header, pack_slice, run, oct_forms_moved};
+const oct_driver oct_driver_concat = {refuses_concat, size_concat, pack_concat, run, oct_forms_moved};
 
 /* ---- reshape by copying: rows of one length become rows of another, element by element where they are padded */
 
@@ -192,4 +192,4 @@ static void run_reshape(const void *packed, uint8_t *arena, uint8_t *scratch, oc
             in[i / r->in_channels * r->in_stride + i % r->in_channels];
 }
 
-const oct_driver oct_driver_reshape = {refuses_concat, size_reshape, pack_reshape, run_reshape, oct_forms_f32};
+const oct_driver oct_driver_reshape = {refuses_concat, size_reshape, pack_reshape, run_reshape, oct_forms_moved};

@@ -100,7 +100,7 @@ static void layer_item(const void *argument, size_t index, void *worker) {
                                       .rows = oct_least(n->block, n->rows - row),
                                       .channels = n->channels};
     ((oct_layer_norm_f32_body *)n->body)(&block);
-    oct_store_narrow(&n->storing, j->arena, block.out, block.out_stride, row, 0, block.rows, block.channels);
+    oct_store(&n->storing, j->arena, block.out, block.out_stride, row, 0, block.rows, block.channels);
 }
 
 static void batch_item(const void *argument, size_t index, void *worker) {

@@ -4,8 +4,7 @@
 #define OCT_CPU_STEPS_SHARED_H
 
 #include "cpu/kernel.h"
-#include "cpu/kernels/dequantize_f32.h"
-#include "cpu/kernels/quantize_f32.h"
+#include "cpu/kernels/round_f32.h"
 
 static inline int oct_bias_input(const oct_plan_step *step) {
     return step->attributes.has_bias ? 2 : -1;
@@ -28,41 +27,69 @@ static inline const float *oct_packed_floats_const(const void *packed, size_t he
 /* Weights that are constants, data that is not: what convolution, linear and the norms ask for. NULL: so it is. */
 const char *oct_refuse_operands(const oct_site *site, int first_weight, int last_weight);
 
-/* ---- stored forms */
+/* A weight [o][k], as numbers or as codes with a scale a tensor or channel. */
+typedef struct oct_weight {
+    const float *data;
+    const uint8_t *codes; /* instead: e4m3 or int8 */
+    const float *scales;  /* one, or one an output */
+    bool is_int8, one_scale;
+    int64_t depth; /* K */
+} oct_weight;
+oct_weight oct_site_weight(const oct_site *site, int input);
+static inline float oct_weight_at(const oct_weight *w, int64_t o, int64_t k) {
+    const int64_t at = o * w->depth + k;
+    if (w->codes == NULL) return w->data[at];
+    const float scale = w->scales[w->one_scale ? 0 : o];
+    return w->is_int8 ? oct_int8_decode((int8_t)w->codes[at], scale) : oct_e4m3_decode(w->codes[at]) * scale;
+}
 
-/* What is stored is fp32; with OCT_STORES_NARROW in `stores` also, or instead, one narrow form with a scale a tensor or
- * none, with OCT_STORES_ROWS one with a scale a row too. */
-#define OCT_STORES_NARROW 1u
+/* ---- stored forms
+ *
+ * A body computes float32. It writes to where a form of the output is float32 in memory (fp32, or held wide), else to
+ * the worker's scratch; what it wrote is rounded, while it is in the first cache, to each form that is not fp32: last,
+ * in place, to the one where it lies. */
+
+/* What is stored is float32 or, with OCT_STORES_CODES, int8 codes; with OCT_STORES_ROWS whole rows are stored at once,
+ * so that they may have scales of their own. */
+#define OCT_STORES_CODES 1u
 #define OCT_STORES_ROWS 2u
 const char *oct_refuse_outputs(const oct_site *site, unsigned stores);
-/* Everything read is fp32, but the first `skip` inputs, which the caller looks at. */
+/* All that is read is float32 in memory, but the first `skip` inputs, which the caller looks at. */
 const char *oct_refuse_inputs(const oct_site *site, int skip);
-/* For drivers of fp32 bodies, as oct_driver.forms: fp32 in, and out fp32, narrow too, with a scale a row too. */
+/* For drivers of float32 bodies, as oct_driver.forms: no more than fp32 is stored; any form; any but by rows; any form,
+ * and input 1 may be a constant of codes (oct_site_weight). */
 const char *oct_forms_f32(const oct_site *site);
-const char *oct_forms_narrow(const oct_site *site);
 const char *oct_forms_rows(const oct_site *site);
+const char *oct_forms_tiles(const oct_site *site);
+const char *oct_forms_product(const oct_site *site);
+/* RESHAPE, CONCAT, SLICE: what is read and stored is float32 in memory; nothing is rounded. */
+const char *oct_forms_moved(const oct_site *site);
 
-/* How a step stores: the wide form, the narrow one, or both. Drivers of fp32 bodies that only store narrow let the body
- * write to the worker's scratch and round from there, while it is in the first cache. */
+/* A form to be rounded to. */
+typedef struct oct_sink {
+    oct_form form;
+    const float *scales, *factors; /* vectors of the form, or NULL */
+    uint64_t at, row_scales;       /* in the arena */
+    int64_t stride;                /* elements */
+} oct_sink;
+
 typedef struct oct_storing {
-    bool wide; /* an fp32 tensor at out */
+    bool wide; /* a form is float32 in memory, at `out` */
     uint64_t out;
-    int64_t stride;                /* floats */
-    oct_quantize_f32_body *narrow; /* NULL: no narrow one; else what rounds */
-    oct_format format;
-    float inverse; /* of the scale, where there is one for the tensor */
-    bool rows;     /* a scale a row, at `scales` */
-    uint64_t codes, scales;
-    int64_t code_stride; /* elements */
-    int64_t row_count, channels;
+    int64_t stride; /* floats */
+    oct_round_f32_body *round;
+    oct_sink sinks[2]; /* in the order of rounding */
+    int count;
+    bool whole_rows; /* rows have scales of their own: to be stored whole */
+    int64_t rows, channels;
 } oct_storing;
 oct_storing oct_site_storing(const oct_site *site, oct_isa isa);
-/* The best body for an instruction set that turns codes into numbers. */
-oct_dequantize_f32_body *oct_dequantize_body(oct_isa isa);
-/* Bytes of a worker's scratch for `rows` x `columns` numbers on their way to a narrow form: 0 if they go somewhere. */
+/* Takes out the sink that is int8 codes with a scale a tensor, for bodies that store them themselves. */
+bool oct_storing_take_codes(oct_storing *s, oct_sink *codes);
+/* Bytes of a worker's scratch for `rows` x `columns` numbers, 0 if bodies write to `out`. */
 uint64_t oct_storing_scratch(const oct_storing *s, int64_t rows, int64_t columns);
-/* Rounds `rows` x `columns` numbers to their place from `row`, `column` on. Nothing without a narrow form. */
-void oct_store_narrow(const oct_storing *s, uint8_t *arena, const float *x, int64_t x_stride, int64_t row,
-                      int64_t column, int64_t rows, int64_t columns);
+/* Rounds `rows` x `columns` numbers to their place from `row`, `column` on in each sink. */
+void oct_store(const oct_storing *s, uint8_t *arena, const float *x, int64_t x_stride, int64_t row, int64_t column,
+               int64_t rows, int64_t columns);
 
 #endif

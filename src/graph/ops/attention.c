@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "graph/ops/rules.h"
+#include "graph/stored.h"
 
 octet_status oct_op_attention_shape(const char *node, const oct_attributes *attributes, const oct_shape *inputs,
                                     int count, oct_shape *output) {
@@ -44,6 +45,8 @@ void oct_op_attention_reference(const oct_attributes *attributes, const oct_arra
                         double score = oct_dot(q + t * channels, k + s * channels, size) * attributes->scale;
                         double weight = exp(score - top);
                         total += weight;
+                        if (attributes->probabilities != OCT_FORMAT_FP32)
+                            weight = (double)oct_stored_probability(attributes->probabilities, (float)weight);
                         const float *row = v + s * channels + first;
                         for (int64_t c = 0; c < width; c++) sums[c] += weight * (double)row[c];
                     }

@@ -93,6 +93,7 @@ octet_status oct_edit_sweep(oct_graph *graph, bool unread) {
         oct_value *value = &graph->values[i];
         for (int f = 0; f < value->form_count; f++) {
             if (value->forms[f].scales != OCT_NONE) numbers[value->forms[f].scales]++;
+            if (value->forms[f].factors != OCT_NONE) numbers[value->forms[f].factors]++;
         }
     }
     for (size_t i = 0; i < graph->value_count; i++) {
@@ -120,6 +121,7 @@ octet_status oct_edit_sweep(oct_graph *graph, bool unread) {
         oct_value *value = &graph->values[i];
         for (int f = 0; f < value->form_count; f++) {
             if (value->forms[f].scales != OCT_NONE) value->forms[f].scales = numbers[value->forms[f].scales];
+            if (value->forms[f].factors != OCT_NONE) value->forms[f].factors = numbers[value->forms[f].factors];
         }
     }
     oct_free(numbers);
