@@ -112,21 +112,13 @@ static octet_status read_integer(evidence_file *evidence, const char *sql, int64
 
 /* ---- opening */
 
-/* The lock is the open file description's, so that no other close gives it up; a second, the process's, only tells
- * who holds it. */
+/* The lock is the open file description's: no other close gives it up, and a kill does. */
 static octet_status take_lock(evidence_file *evidence) {
     evidence->lock = open(evidence->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
     if (evidence->lock < 0) return oct_fail_errno(evidence->path, "could not open for writing");
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = LOCK_AT, .l_len = 1};
-    if (fcntl(evidence->lock, F_OFD_SETLK, &lock) == 0) {
-        lock.l_start++;
-        (void)fcntl(evidence->lock, F_SETLK, &lock);
-        return OCTET_OK;
-    }
+    if (fcntl(evidence->lock, F_OFD_SETLK, &lock) == 0) return OCTET_OK;
     if (errno != EAGAIN && errno != EACCES) return oct_fail_errno(evidence->path, "could not lock");
-    lock.l_start++;
-    if (fcntl(evidence->lock, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
-        return oct_fail(OCTET_MISMATCH, "%s: process %ld is writing it", evidence->path, (long)lock.l_pid);
     return oct_fail(OCTET_MISMATCH, "%s: another process is writing it", evidence->path);
 }
 
@@ -149,15 +141,12 @@ static octet_status make_tables(evidence_file *evidence) {
 }
 
 /* Bytes 18 and 19 of SQLite's header: 2 is write-ahead logging, whose file alone lacks what lies in its log. */
-static octet_status check_header(const char *path) {
+static octet_status check_header(const char *path, int file) {
     unsigned char head[20] = {0};
-    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (file < 0) return oct_fail_errno(path, "could not open");
     struct stat state;
-    bool regular = fstat(file, &state) == 0 && S_ISREG(state.st_mode);
-    ssize_t got = regular ? pread(file, head, sizeof head, 0) : 0;
-    (void)close(file);
-    if (!regular) return oct_fail(OCTET_INVALID_ARGUMENT, "%s: is not a regular file, expected an evidence file", path);
+    if (fstat(file, &state) != 0 || !S_ISREG(state.st_mode))
+        return oct_fail(OCTET_INVALID_ARGUMENT, "%s: is not a regular file, expected an evidence file", path);
+    ssize_t got = pread(file, head, sizeof head, 0);
     if (got == 0) return oct_fail(OCTET_BAD_FORMAT, "%s: is empty, expected an evidence file", path);
     if (got < (ssize_t)sizeof head || memcmp(head, "SQLite format 3", 16) != 0)
         return oct_fail(OCTET_BAD_FORMAT, "%s: is not an evidence file (no SQLite database)", path);
@@ -219,7 +208,11 @@ static octet_status open_database(evidence_file *evidence) {
 }
 
 static octet_status open_to_read(evidence_file *evidence) {
-    OCT_TRY(check_header(evidence->path));
+    int file = open(evidence->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (file < 0) return oct_fail_errno(evidence->path, "could not open");
+    octet_status status = check_header(evidence->path, file);
+    (void)close(file);
+    if (status != OCTET_OK) return status;
     OCT_TRY(open_database(evidence));
     if (sqlite3_exec(evidence->database, "SELECT count(*) FROM sqlite_master", NULL, NULL, NULL) == SQLITE_OK)
         return check_schema(evidence);
@@ -235,7 +228,7 @@ static octet_status open_to_write(evidence_file *evidence) {
     OCT_TRY(take_lock(evidence));
     if (fstat(evidence->lock, &state) != 0) return oct_fail_errno(evidence->path, "could not ask for its size");
     bool fresh = state.st_size == 0;
-    if (!fresh) OCT_TRY(check_header(evidence->path));
+    if (!fresh) OCT_TRY(check_header(evidence->path, evidence->lock));
     OCT_TRY(open_database(evidence));
     int64_t tables = 0; /* none: new, or killed before the first commit */
     OCT_TRY(read_integer(evidence, "SELECT count(*) FROM sqlite_master", &tables));

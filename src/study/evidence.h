@@ -67,7 +67,7 @@ const char *study_error_text(void);
 typedef struct evidence_file evidence_file;
 typedef enum evidence_mode {
     EVIDENCE_READ,  /* changes nothing, works on a read-only file system, and while another process writes */
-    EVIDENCE_WRITE, /* one process at a time: a second one is MISMATCH, naming the first's number. Made if it is not
+    EVIDENCE_WRITE, /* one process at a time, a second one is MISMATCH; made if it is not
                      * there. */
 } evidence_mode;
 /* BAD_FORMAT: not such a file, or damaged. *out is the caller's to close. One thread at a time. */
