@@ -218,7 +218,8 @@ static void draw_classify(struct easel *e, struct subject_scene *scene) {
     struct random *r = &e->random;
     int label = random_range(r, 0, SHAPE_COUNT - 1);
     for (int i = random_range(r, 0, 6); i > 0; i--) paint_clutter(e, 6, 34, true);
-    struct pose pose = any_pose(e, e->unit / 100 * random_range(r, 16, 40), tilt_of(label));
+    const bool small = e->kind == SUBJECT_SMALL;
+    struct pose pose = any_pose(e, e->unit / 100 * random_range(r, small ? 9 : 16, small ? 24 : 40), tilt_of(label));
     int spread = 36 - pose.radius * 50 / e->unit; /* the larger, the nearer to the middle */
     pose.cx = e->canvas.width * 128 + e->unit / 100 * random_range(r, -spread, spread);
     pose.cy = e->canvas.height * 128 + e->unit / 100 * random_range(r, -spread, spread);

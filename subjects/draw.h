@@ -16,6 +16,7 @@ enum subject_kind {
     SUBJECT_CLASSIFY, /* one main object of subject_classes(SUBJECT_CLASSIFY) classes among clutter */
     SUBJECT_DETECT,   /* 0 to SUBJECT_MOST overlapping objects of the first subject_classes(SUBJECT_DETECT) of the same
                          classes */
+    SUBJECT_SMALL, /* as SUBJECT_CLASSIFY, but the object is half as large: harder than what the classifier learnt on */
 };
 
 enum {
@@ -32,7 +33,7 @@ struct subject_object {
 };
 
 struct subject_scene {
-    int count; /* 1 for SUBJECT_CLASSIFY */
+    int count; /* 1 but for SUBJECT_DETECT */
     struct subject_object objects[SUBJECT_MOST];
 };
 

@@ -14,7 +14,7 @@
 #include "store.h"
 
 static const char help[] =
-    "usage: subjects-draw --kind classify|detect --seed S [--first I] --count N OUTPUT [OPTION...]\n"
+    "usage: subjects-draw --kind classify|detect|small --seed S [--first I] --count N OUTPUT [OPTION...]\n"
     "       subjects-draw --selftest | --list | --help\n"
     "\n"
     "Draws pictures I to I + N - 1 of the set (kind, seed): the same bytes on every machine.\n"
@@ -193,6 +193,8 @@ static int selftest(void) {
         {SUBJECT_DETECT, 1, 0, 256, 192, UINT64_C(0x2a5f9ba7afdd57fe)},
         {SUBJECT_DETECT, 7, 123456789, 333, 250, UINT64_C(0xf1fa0216b89e6e27)},
         {SUBJECT_DETECT, UINT64_MAX, 3, 640, 480, UINT64_C(0x8d743eafd52b2bd5)},
+        {SUBJECT_SMALL, 3, 0, 144, 144, UINT64_C(0x310b5fd2f2f2c217)},
+        {SUBJECT_SMALL, 7, 123456789, 191, 128, UINT64_C(0x1ac3c9c824c29827)},
     };
     static uint8_t rgb[640 * 480 * 3];
     int wrong = 0;
@@ -235,8 +237,12 @@ static bool read_size(const char *text, int *width, int *height) {
 static bool take_option(struct request *q, const char *name, const char *value) {
     uint64_t threads;
     if (strcmp(name, "--kind") == 0) {
-        q->kind = strcmp(value, "detect") == 0 ? SUBJECT_DETECT : SUBJECT_CLASSIFY;
-        return strcmp(value, "detect") == 0 || strcmp(value, "classify") == 0;
+        static const char *const kinds[] = {
+            [SUBJECT_CLASSIFY] = "classify", [SUBJECT_DETECT] = "detect", [SUBJECT_SMALL] = "small"};
+        size_t kind = 0;
+        while (kind < sizeof kinds / sizeof *kinds && strcmp(value, kinds[kind]) != 0) kind++;
+        q->kind = (enum subject_kind)kind;
+        return kind < sizeof kinds / sizeof *kinds;
     }
     if (strcmp(name, "--seed") == 0) return read_whole(value, UINT64_MAX, &q->seed);
     if (strcmp(name, "--first") == 0) return read_whole(value, UINT64_MAX / 2, &q->first);

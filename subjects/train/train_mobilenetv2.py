@@ -55,9 +55,9 @@ def preprocess(path):
     return np.asarray(picture.crop((left, top, left + SIDE, top + SIDE)))
 
 
-def jpeg_set(draw, seed, count, folder):
+def jpeg_set(draw, kind, seed, count, folder):
     os.makedirs(folder, exist_ok=True)
-    subprocess.run([draw, "--kind", "classify", "--seed", str(seed), "--count", str(count), "--jpeg", folder, "--threads",
+    subprocess.run([draw, "--kind", kind, "--seed", str(seed), "--count", str(count), "--jpeg", folder, "--threads",
                     str(os.cpu_count())], check=True)
     names, labels = zip(*[line.rsplit(" ", 1) for line in open(f"{folder}/labels.txt").read().splitlines()])
     with ProcessPoolExecutor() as workers:
@@ -88,8 +88,8 @@ def folded(model):
     return model
 
 
-def fake_quantize(model, draw, pixels, labels, device):
-    calibration, _ = jpeg_set(draw, common.CALIBRATE_SEED, 512, "/tmp/subjects-calibrate-classify")
+def fake_quantize(model, draw, kind, pixels, labels, device):
+    calibration, _ = jpeg_set(draw, kind, common.CALIBRATE_SEED, 512, "/tmp/subjects-calibrate-classify")
     plain = folded(model).to(device)
     layers = [m for m in plain.modules() if isinstance(m, torch.nn.Conv2d) and m.kernel_size == (1, 1)]
     reference = logits_of(plain, pixels, device)
@@ -156,6 +156,7 @@ def main():
     parser.add_argument("--out", required=True)
     parser.add_argument("--resume")
     parser.add_argument("--measure", metavar="HUB", help="only measure a trained model")
+    parser.add_argument("--kind", default="classify", choices=("classify", "small"), help="pictures to measure on")
     parser.add_argument("--seconds", type=float, default=240)
     parser.add_argument("--limit", type=float, default=1e9)
     parser.add_argument("--batch", type=int, default=512)
@@ -180,15 +181,15 @@ def main():
         train(args, model, averaged, device)
         write_hub(averaged, names, f"{args.out}/hub")
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    pixels, labels = jpeg_set(args.draw, common.TEST_SEED, args.test, "/tmp/subjects-test-classify")
+    pixels, labels = jpeg_set(args.draw, args.kind, common.TEST_SEED, args.test, "/tmp/subjects-test-classify")
     logits = logits_of(averaged, pixels, device).cpu()
     right = logits.argmax(1) == labels
     top5 = (logits.topk(5, 1).indices == labels[:, None]).any(1)
-    say(f"test: {len(labels)} pictures of seed {common.TEST_SEED}: top-1 {right.float().mean():.4f} top-5 {top5.float().mean():.4f} "
+    say(f"test: {len(labels)} {args.kind} pictures of seed {common.TEST_SEED}: top-1 {right.float().mean():.4f} top-5 {top5.float().mean():.4f} "
         f"cross-entropy {F.cross_entropy(logits, labels):.4f}")
     say("by class: " + ", ".join(f"{n} {right[labels == i].float().mean():.3f}" for i, n in enumerate(names)))
     if args.fakequant:
-        fake_quantize(averaged, args.draw, pixels, labels, device)
+        fake_quantize(averaged, args.draw, args.kind, pixels, labels, device)
 
 
 if __name__ == "__main__":
