@@ -15,9 +15,9 @@
  *                  "values": 123456, "not_finite": 0}],               how many were seen, and how many left out
  *      "smoothing": [{"op": OP, "values": [...]}],    optional: what each channel of the op's input is multiplied with
  *      "bias": [{"op": OP, "values": [...]}],         optional: what is added to each channel of the op's bias
- *      "weights": [{"op": OP,                         optional: weights rounded with calibration's help
- *                   "format": "e4m3", "granularity": "channel", "scale": [...],
- *                   "codes": BASE64}]}                a byte a weight, in the weight's own order
+ *      "weights_rounded": [{"op": OP,                 optional: weights rounded with calibration's help
+ *                           "format": "e4m3", "granularity": "channel", "scale": [...],
+ *                           "codes": BASE64}]}        a byte a weight, in the weight's own order
  *
  * Of attention there are three inputs, OP.q, OP.k and OP.v, of an addition two, OP.0 and OP.1. An input whose scale is
  * found from its values has granularity "row" or "block" and no scale; so has mxfp8; nvfp4 has "block" and the scale of
@@ -30,9 +30,12 @@
 #include "graph/graph.h"
 #include "quant/calibrate.h"
 
+#define OCT_SCALES_VERSION 1
 #define OCT_SCALES_TENSORS 8192
 #define OCT_SCALES_CHANNELS (1 << 20)
 #define OCT_SCALES_WEIGHTS ((size_t)1 << 28) /* of one op */
+#define OCT_FACTOR_LEAST 0x1p-40f            /* of smoothing */
+#define OCT_FACTOR_MOST 0x1p40f
 
 typedef struct oct_scale_keys {
     const char *model;         /* architecture */
@@ -84,8 +87,8 @@ typedef struct oct_scale_file {
     size_t count;
     const oct_op_vector *smoothing, *bias;
     size_t smoothing_count, bias_count;
-    const oct_op_weight *weights;
-    size_t weight_count;
+    const oct_op_weight *rounded;
+    size_t rounded_count;
     oct_document document; /* of a file that was read: owns all of the above; else empty */
 } oct_scale_file;
 

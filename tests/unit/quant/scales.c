@@ -39,20 +39,53 @@ static const oct_scale scales[] = {
      .scales = some,
      .count = 4,
      .amax = FLT_MAX,
-     .threshold = 0x1p-149f},
+     .threshold = 0x1p-149f,
+     .has_p9999 = true,
+     .p9999 = 3,
+     .channels = some,
+     .channel_count = 4},
     {.op = "c",
      .format = OCT_FORMAT_UINT8,
      .calibrator = OCT_CALIBRATE_MSE,
      .scales = some + 3,
      .count = 1,
      .zero_point = 128},
+    {.op = "d.q", .format = OCT_FORMAT_NVFP4, .granularity = OCT_PER_BLOCK, .scales = some, .count = 1, .amax = 1},
+    {.op = "e",
+     .format = OCT_FORMAT_MXFP8,
+     .granularity = OCT_PER_BLOCK,
+     .scales = some,
+     .channels = some,
+     .channel_count = 2},
+    {.op = "f", .format = OCT_FORMAT_INT8, .granularity = OCT_PER_ROW, .scales = some},
+};
+#define SCALES (sizeof scales / sizeof *scales)
+static const float signs[] = {-1.5f, 0, 0x1p-149f};
+static const oct_op_vector factors[] = {{"b", some, 1}, {"e", some + 3, 1}};
+static const oct_op_vector biases[] = {{"b", signs, 3}};
+static const uint8_t codes[] = {0, 0x81, 0x7e, 0xff, 0x10, 0x7d};
+static const oct_op_weight rounded[] = {
+    {.op = "b", .format = OCT_FORMAT_E4M3, .scales = some, .scale_count = 1, .codes = codes, .count = 2},
+    {.op = "c",
+     .format = OCT_FORMAT_INT8,
+     .granularity = OCT_PER_CHANNEL,
+     .scales = some,
+     .scale_count = 3,
+     .codes = codes,
+     .count = 6},
 };
 static const oct_scale_file file = {
     .keys = {.model = "mobilenetv2_100", .configuration = ONE, .weights = TWO, .preprocessing = ONE, .data = TWO},
     .pictures = 500,
     .recipe = "published",
     .scales = scales,
-    .count = 3};
+    .count = SCALES,
+    .smoothing = factors,
+    .smoothing_count = 2,
+    .bias = biases,
+    .bias_count = 1,
+    .rounded = rounded,
+    .rounded_count = 2};
 
 static char *directory;
 static const char *path_of(const char *name) {
@@ -76,19 +109,31 @@ static void test_there_and_back(void **state) {
     if (oct_scale_file_write(&file, path_of("s.json")) != OCTET_OK ||
         oct_scale_file_read(&back, path_of("s.json")) != OCTET_OK)
         fail_msg("%s", oct_error_text());
-    assert_int_equal(back.count, 3);
+    assert_int_equal(back.count, SCALES);
     assert_int_equal(back.pictures, 500);
     assert_string_equal(back.recipe, "published");
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < SCALES; i++) {
         const oct_scale *a = &scales[i], *b = oct_scale_file_find(&back, a->op);
         assert_ptr_equal(b, &back.scales[i]);
         assert_true(a->format == b->format && a->granularity == b->granularity && a->calibrator == b->calibrator);
         assert_true(a->percentile == b->percentile && a->amax == b->amax && a->threshold == b->threshold);
         assert_true(a->zero_point == b->zero_point && a->values == b->values && a->not_finite == b->not_finite);
         assert_int_equal(a->count, b->count);
-        assert_memory_equal(a->scales, b->scales, a->count * sizeof(float));
+        if (a->count > 0) assert_memory_equal(a->scales, b->scales, a->count * sizeof(float));
+        assert_true(a->has_p9999 == b->has_p9999 && a->p9999 == b->p9999);
+        assert_int_equal(a->channel_count, b->channel_count);
+        if (a->channels != NULL) assert_memory_equal(a->channels, b->channels, a->channel_count * sizeof(float));
     }
     assert_null(oct_scale_file_find(&back, "d"));
+    assert_true(oct_scale_file_smoothing(&back, "e")->values[0] == 1 && oct_scale_file_smoothing(&back, "c") == NULL);
+    assert_memory_equal(oct_scale_file_bias(&back, "b")->values, signs, sizeof signs);
+    assert_null(oct_scale_file_bias(&back, "e"));
+    for (size_t i = 0; i < 2; i++) {
+        const oct_op_weight *a = &rounded[i], *b = oct_scale_file_weight(&back, a->op);
+        assert_true(a->format == b->format && a->granularity == b->granularity && a->count == b->count);
+        assert_memory_equal(a->codes, b->codes, a->count);
+        assert_memory_equal(a->scales, b->scales, a->scale_count * sizeof(float));
+    }
     assert_int_equal(oct_scale_file_check(&back, &file.keys), OCTET_OK);
     /* written again: the same bytes */
     assert_int_equal(oct_scale_file_write(&back, path_of("t.json")), OCTET_OK);
@@ -153,7 +198,31 @@ static void test_damaged(void **state) {
         {"\"format\": \"e4m3\"", "\"format\": \"e4m4\""},
         {"\"format\": \"e4m3\"", "\"format\": \"fp16\""},
         {"\"format\": \"e4m3\"", "\"format\": \"uint8\""},
-        {"\"granularity\": \"tensor\"", "\"granularity\": \"row\""},
+        {"\"granularity\": \"tensor\"", "\"granularity\": \"row\""}, /* and a scale */
+        {"\"granularity\": \"row\"", "\"granularity\": \"tensor\""}, /* and none */
+        {"\"granularity\": \"row\"", "\"granularity\": \"rows\""},
+        {"\"nvfp4\"", "\"mxfp8\""},
+        {"\"mxfp8\"", "\"nvfp4\""},
+        {"\"mxfp8\", \"granularity\": \"block\"", "\"mxfp8\", \"granularity\": \"row\""},
+        {"\"p9999\": 3", "\"p9999\": -3"},
+        {"\"p9999\": 3", "\"p9999\": null"},
+        {"\"channels\": [", "\"channels\": [1, "},
+        {"\"channels\": [", "\"channels\": [-1, "},
+        {"\"smoothing\"", "\"smooting\""},
+        {"\"smoothing\": [", "\"smoothing\": 3, \"bias\": ["},
+        {"\"values\": [0.10000000149011612]", "\"values\": []"},
+        {"\"values\": [0.10000000149011612]", "\"values\": [0]"},
+        {"\"values\": [0.10000000149011612]", "\"values\": [1e30]"},
+        {"\"values\": [0.10000000149011612]", "\"valuse\": [1]"},
+        {"{\"op\": \"e\", \"values\"", "{\"op\": \"b\", \"values\""},
+        {"[-1.5, ", "[-1e39, "},
+        {"\"AIE=\"", "\"AIE\""},
+        {"\"AIE=\"", "\"AIF=\""}, /* a bit left over */
+        {"\"AIE=\"", "\"A*E=\""},
+        {"\"AIE=\"", "\"\""},
+        {"\"AIE=\"", "\"f4E=\""},         /* NaN */
+        {"\"AIF+/xB9\"", "\"AIF+/xA=\""}, /* five codes for three channels */
+        {"\"AIF+/xB9\"", "\"gIF+/xB9\""}, /* -128 */
         {"\"max\"", "\"maximum\""},
         {"\"max\"", "\"percentile\""},
         {"99.99", "100.5"},
