@@ -6,9 +6,12 @@
 #define HELD_WIDE 4u
 #define MORE 8u
 
+static bool says_more(const oct_form *form) {
+    return form->factors != OCT_NONE || form->block != 0 || form->zero_point != 0 || form->scale_rule != OCT_E8M0_FLOOR;
+}
+
 void oct_form_put(oct_text *out, const oct_form *form) {
-    const bool more =
-        form->factors != OCT_NONE || form->block != 0 || form->zero_point != 0 || form->scale_rule != OCT_E8M0_FLOOR;
+    const bool more = says_more(form);
     oct_put_u8(out, (uint8_t)((unsigned)form->granularity | (form->held_wide ? HELD_WIDE : 0) | (more ? MORE : 0)));
     oct_put_f32(out, form->scale);
     oct_put_i32(out, form->scales);
@@ -34,5 +37,6 @@ oct_form oct_form_get(oct_bytes *bytes, oct_format format) {
     const unsigned rule = oct_get_u8(bytes);
     if (rule > OCT_E8M0_CEIL) bytes->failed = true;
     form.scale_rule = rule == OCT_E8M0_CEIL ? OCT_E8M0_CEIL : OCT_E8M0_FLOOR;
+    if (!says_more(&form)) bytes->failed = true; /* one way to write a form */
     return form;
 }

@@ -185,7 +185,10 @@ static bool get_attributes(reader *in, oct_attributes *a) {
     a->has_bias = get_choice(in, 2) != 0;
     const unsigned bits = get_choice(in, (RESIDUAL | SECOND | PROBABILITIES) + 1);
     a->has_residual = (bits & RESIDUAL) != 0;
-    if ((bits & PROBABILITIES) != 0) a->probabilities = get_format(in);
+    if ((bits & PROBABILITIES) != 0) {
+        a->probabilities = get_format(in);
+        if (a->probabilities == OCT_FORMAT_FP32) in->bytes.failed = true;
+    }
     return (bits & SECOND) != 0;
 }
 

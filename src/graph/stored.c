@@ -46,7 +46,7 @@ bool oct_stored_is_probability(oct_format format) {
 
 float oct_stored_probability(oct_format format, float p) {
     const oct_form form = {.format = format};
-    const float scale = format == OCT_FORMAT_E4M3 ? 0x1p-8f : 1.0f / 127.0f;
+    const float scale = format == OCT_FORMAT_E4M3 ? OCT_PROBABILITY_E4M3 : OCT_PROBABILITY_INT8;
     return round_one(&form, p, scale, 1.0f / scale);
 }
 

@@ -43,7 +43,9 @@
 int8_t oct_stored_int8(float x, float inverse);
 /* The scale of a row or block of numbers. */
 float oct_stored_row_scale(oct_format format, const float *row, int64_t count);
-/* A probability of attention, rounded. */
+/* A probability of attention, rounded; and the scales of that. */
+#define OCT_PROBABILITY_E4M3 0x1p-8f
+#define OCT_PROBABILITY_INT8 (1.0f / 127.0f)
 bool oct_stored_is_probability(oct_format format);
 float oct_stored_probability(oct_format format, float p);
 

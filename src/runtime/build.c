@@ -39,7 +39,9 @@ typedef struct building {
 /* map: where the constants of `b` that moved to `a` already are. */
 static bool same_scales(const oct_weights *a, const oct_constant *x, const oct_weights *b, const oct_constant *y,
                         const int32_t *map) {
-    if (x->form.format != y->form.format || x->form.granularity != y->form.granularity) return false;
+    if (x->form.format != y->form.format || x->form.granularity != y->form.granularity ||
+        x->form.block != y->form.block || x->form.held_wide != y->form.held_wide)
+        return false;
     if (x->form.scales == OCT_NONE || y->form.scales == OCT_NONE)
         return x->form.scales == y->form.scales && x->form.scale == y->form.scale;
     const oct_constant *left = &a->items[x->form.scales], *right = &b->items[y->form.scales];
@@ -50,7 +52,7 @@ static bool same_scales(const oct_weights *a, const oct_constant *x, const oct_w
 
 static size_t find_constant(const oct_weights *weights, size_t count, const oct_weights *other,
                             const oct_constant *wanted, const int32_t *map) {
-    size_t bytes = (size_t)oct_shape_count(&wanted->shape) * oct_format_bits(wanted->form.format) / 8;
+    size_t bytes = (size_t)oct_shape_count(&wanted->shape) * oct_form_bits(&wanted->form) / 8;
     const void *data = wanted->codes != NULL ? (const void *)wanted->codes : wanted->data;
     for (size_t i = 0; i < count; i++) {
         const oct_constant *item = &weights->items[i];
@@ -97,8 +99,9 @@ static void renumber(oct_plan *plan, const int32_t *map) {
         }
     }
     for (size_t i = 0; i < plan->tensor_count; i++) {
-        int32_t *scales = &plan->tensors[i].form.scales;
-        if (*scales != OCT_NONE) *scales = map[*scales];
+        oct_form *form = &plan->tensors[i].form;
+        if (form->scales != OCT_NONE) form->scales = map[form->scales];
+        if (form->factors != OCT_NONE) form->factors = map[form->factors];
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "cpu/kernels/kernels.h"
 #include "graph/math.h"
+#include "graph/stored.h"
 
 #define WIDTH 16
 
@@ -16,6 +17,8 @@ static float score(const oct_attention_f32 *t, int r, int64_t key) {
 
 static void attend(const oct_attention_f32 *t, int r, float *p, float *sums) {
     float m = -FLT_MAX, l[OCT_ATTENTION_LANES] = {0};
+    const bool rounds = t->probabilities != OCT_FORMAT_FP32;
+    for (int64_t j = 0; rounds && j < t->tokens; j++) m = oct_max(m, score(t, r, j));
     for (int64_t first = 0; first < t->tokens; first += OCT_ATTENTION_BLOCK) {
         const int64_t left = t->tokens - first;
         const int64_t keys = left < OCT_ATTENTION_BLOCK ? left : OCT_ATTENTION_BLOCK;
@@ -30,6 +33,7 @@ static void attend(const oct_attention_f32 *t, int r, float *p, float *sums) {
         for (int64_t j = 0; j < keys; j++) {
             p[j] = oct_exp(p[j] - m);
             l[j % OCT_ATTENTION_LANES] += p[j];
+            if (rounds) p[j] = oct_stored_probability(t->probabilities, p[j]);
         }
         for (int64_t i = 0; i < t->depth; i++) {
             const float *v = t->values + (i / WIDTH * t->tokens + first) * WIDTH + i % WIDTH;

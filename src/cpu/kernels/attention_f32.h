@@ -13,7 +13,10 @@
  * l[i] a, then
  * + p[j] for j = i mod 16; each output sum is o = o a (0 at the first block), then fmaf over the keys. At the end l is
  * folded i + 8, i + 4, i + 2, i + 1, and out = o (1 / l). m starts at -FLT_MAX: rows whose scores are all -infinity
- * give NaN. */
+ * give NaN.
+ *
+ * Where p is rounded (graph/stored.h), m is found over all keys first, so that what is rounded does not depend on
+ * blocks; l takes p before, o what it was rounded to. */
 #ifndef OCT_CPU_KERNELS_ATTENTION_F32_H
 #define OCT_CPU_KERNELS_ATTENTION_F32_H
 

@@ -5,7 +5,9 @@
 
 #include "cpu/kernels/kernels.h"
 
-#include "cpu/kernels/vector_avx2.h"
+#include "cpu/kernels/stored_avx2.h"
+
+#include "cpu/kernels/stored_number.h"
 
 #define ROWS 6
 #define WIDTH 16
@@ -69,9 +71,8 @@ TILES(6)
 static score_function *const scores[ROWS] = {score_1, score_2, score_3, score_4, score_5, score_6};
 static sum_function *const sums_of[ROWS] = {sum_1, sum_2, sum_3, sum_4, sum_5, sum_6};
 
-/* Scores of one row become weights; m, l and the factor for what was summed before are brought up to date. Columns
- * beyond the keys, up to 16, are taken along as -FLT_MAX: they weigh 0. */
-static void soften(const room *o, int r, int64_t keys) {
+/* The largest of a row's m so far and its scores. Columns beyond the keys, up to 16, become -FLT_MAX: they weigh 0. */
+static float row_top(const room *o, int r, int64_t keys) {
     float *p = o->p + r * OCT_ATTENTION_BLOCK;
     for (int64_t j = keys; j % 16 != 0; j++) p[j] = -FLT_MAX;
     __m256 most = _mm256_set1_ps(o->top[r]);
@@ -79,6 +80,13 @@ static void soften(const room *o, int r, int64_t keys) {
     float top = o->top[r], lane[8];
     _mm256_storeu_ps(lane, most);
     for (int i = 0; i < 8; i++) top = oct_max(top, lane[i]);
+    return top;
+}
+
+/* Scores of one row become weights; m, l and the factor for what was summed before are brought up to date. */
+static void soften(const room *o, int r, int64_t keys, oct_format probabilities) {
+    float *p = o->p + r * OCT_ATTENTION_BLOCK;
+    const float top = row_top(o, r, keys);
     const float factor = oct_exp(o->top[r] - top);
     const __m256 m = _mm256_set1_ps(top);
     float *total = o->total + r * OCT_ATTENTION_LANES;
@@ -89,6 +97,7 @@ static void soften(const room *o, int r, int64_t keys) {
             __m256 e = oct_v_exp(_mm256_sub_ps(_mm256_loadu_ps(p + j + 8 * v), m));
             e = _mm256_and_ps(e, _mm256_castsi256_ps(oct_mask(keys - j - 8 * v)));
             sum[v] = _mm256_add_ps(sum[v], e);
+            if (probabilities != OCT_FORMAT_FP32) e = oct_v_probability(probabilities, e);
             _mm256_storeu_ps(p + j + 8 * v, e);
         }
     for (int v = 0; v < 2; v++) _mm256_storeu_ps(total + 8 * v, sum[v]);
@@ -96,8 +105,8 @@ static void soften(const room *o, int r, int64_t keys) {
     o->factor[r] = factor;
 }
 
-/* Keys first .. first + keys - 1 for all rows. */
-static void attend(const oct_attention_f32 *t, const room *o, int64_t first, int64_t keys) {
+/* Scores of all rows with keys first .. first + keys - 1. */
+static void score(const oct_attention_f32 *t, const room *o, int64_t first, int64_t keys) {
     const int tiles = (t->rows + ROWS - 1) / ROWS, rows = (t->rows + tiles - 1) / tiles;
     for (int64_t key = 0; key < keys; key += WIDTH)
         for (int r = 0; r < t->rows; r += rows) {
@@ -105,7 +114,12 @@ static void attend(const oct_attention_f32 *t, const room *o, int64_t first, int
             scores[count - 1](t, t->q + r * t->q_stride, t->keys + (first + key) * t->depth,
                               o->p + r * OCT_ATTENTION_BLOCK + key);
         }
-    for (int r = 0; r < t->rows; r++) soften(o, r, keys);
+}
+
+static void attend(const oct_attention_f32 *t, const room *o, int64_t first, int64_t keys) {
+    const int tiles = (t->rows + ROWS - 1) / ROWS, rows = (t->rows + tiles - 1) / tiles;
+    score(t, o, first, keys);
+    for (int r = 0; r < t->rows; r++) soften(o, r, keys, t->probabilities);
     for (int64_t column = 0; column < o->padded; column += WIDTH)
         for (int r = 0; r < t->rows; r += rows) {
             const int count = t->rows - r < rows ? t->rows - r : rows;
@@ -123,6 +137,11 @@ void oct_attention_f32_6x16_avx2(const oct_attention_f32 *t) {
     for (int r = 0; r < t->rows; r++) {
         o.top[r] = -FLT_MAX;
         for (int v = 0; v < 2; v++) _mm256_storeu_ps(o.total + r * OCT_ATTENTION_LANES + 8 * v, _mm256_setzero_ps());
+    }
+    for (int64_t first = 0; t->probabilities != OCT_FORMAT_FP32 && first < t->tokens; first += OCT_ATTENTION_BLOCK) {
+        const int64_t left = t->tokens - first, keys = left < OCT_ATTENTION_BLOCK ? left : OCT_ATTENTION_BLOCK;
+        score(t, &o, first, keys);
+        for (int r = 0; r < t->rows; r++) o.top[r] = row_top(&o, r, keys);
     }
     for (int64_t first = 0; first < t->tokens; first += OCT_ATTENTION_BLOCK) {
         const int64_t left = t->tokens - first;

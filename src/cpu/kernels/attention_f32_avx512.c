@@ -5,7 +5,9 @@
 
 #include "cpu/kernels/kernels.h"
 
-#include "cpu/kernels/vector_avx512.h"
+#include "cpu/kernels/stored_avx512.h"
+
+#include "cpu/kernels/stored_number.h"
 
 #define ROWS 14
 #define WIDTH 32
@@ -79,21 +81,28 @@ static score_function *const scores[ROWS] = {score_1, score_2, score_3,  score_4
 static sum_function *const sums_of[ROWS] = {sum_1, sum_2, sum_3,  sum_4,  sum_5,  sum_6,  sum_7,
                                             sum_8, sum_9, sum_10, sum_11, sum_12, sum_13, sum_14};
 
-/* Scores of one row become weights; m, l and the factor for what was summed before are brought up to date. */
-static void soften(const room *o, int r, int64_t keys) {
-    float *p = o->p + r * OCT_ATTENTION_BLOCK;
+/* The largest of a row's m so far and its scores. */
+static float row_top(const room *o, int r, int64_t keys) {
+    const float *p = o->p + r * OCT_ATTENTION_BLOCK;
     __m512 most = _mm512_set1_ps(o->top[r]);
     for (int64_t j = 0; j < keys; j += 16) {
         const __mmask16 mask = oct_mask(keys - j);
         most = _mm512_mask_max_ps(most, mask, most, _mm512_loadu_ps(p + j));
     }
-    const float top = _mm512_reduce_max_ps(most);
+    return _mm512_reduce_max_ps(most);
+}
+
+/* Scores of one row become weights; m, l and the factor for what was summed before are brought up to date. */
+static void soften(const room *o, int r, int64_t keys, oct_format probabilities) {
+    float *p = o->p + r * OCT_ATTENTION_BLOCK;
+    const float top = row_top(o, r, keys);
     const float factor = oct_exp(o->top[r] - top);
     const __m512 m = _mm512_set1_ps(top);
     __m512 total = _mm512_mul_ps(_mm512_loadu_ps(o->total + r * 16), _mm512_set1_ps(factor));
     for (int64_t j = 0; j < keys; j += 16) {
-        const __m512 e = oct_v_exp(_mm512_sub_ps(_mm512_loadu_ps(p + j), m));
+        __m512 e = oct_v_exp(_mm512_sub_ps(_mm512_loadu_ps(p + j), m));
         total = _mm512_mask_add_ps(total, oct_mask(keys - j), total, e);
+        if (probabilities != OCT_FORMAT_FP32) e = oct_v_probability(probabilities, e);
         _mm512_storeu_ps(p + j, e);
     }
     _mm512_storeu_ps(o->total + r * 16, total);
@@ -101,8 +110,8 @@ static void soften(const room *o, int r, int64_t keys) {
     o->factor[r] = factor;
 }
 
-/* Keys first .. first + keys - 1 for all rows. */
-static void attend(const oct_attention_f32 *t, const room *o, int64_t first, int64_t keys) {
+/* Scores of all rows with keys first .. first + keys - 1. */
+static void score(const oct_attention_f32 *t, const room *o, int64_t first, int64_t keys) {
     const int tiles = (t->rows + ROWS - 1) / ROWS, rows = (t->rows + tiles - 1) / tiles;
     for (int64_t key = 0; key < keys; key += WIDTH)
         for (int r = 0; r < t->rows; r += rows) {
@@ -110,7 +119,12 @@ static void attend(const oct_attention_f32 *t, const room *o, int64_t first, int
             scores[count - 1](t, t->q + r * t->q_stride, t->keys + (first + key) * t->depth,
                               o->p + r * OCT_ATTENTION_BLOCK + key);
         }
-    for (int r = 0; r < t->rows; r++) soften(o, r, keys);
+}
+
+static void attend(const oct_attention_f32 *t, const room *o, int64_t first, int64_t keys) {
+    const int tiles = (t->rows + ROWS - 1) / ROWS, rows = (t->rows + tiles - 1) / tiles;
+    score(t, o, first, keys);
+    for (int r = 0; r < t->rows; r++) soften(o, r, keys, t->probabilities);
     for (int64_t column = 0; column < o->padded; column += WIDTH)
         for (int r = 0; r < t->rows; r += rows) {
             const int count = t->rows - r < rows ? t->rows - r : rows;
@@ -128,6 +142,11 @@ void oct_attention_f32_14x32_avx512(const oct_attention_f32 *t) {
     for (int r = 0; r < t->rows; r++) {
         o.top[r] = -FLT_MAX;
         _mm512_storeu_ps(o.total + r * OCT_ATTENTION_LANES, _mm512_setzero_ps());
+    }
+    for (int64_t first = 0; t->probabilities != OCT_FORMAT_FP32 && first < t->tokens; first += OCT_ATTENTION_BLOCK) {
+        const int64_t left = t->tokens - first, keys = left < OCT_ATTENTION_BLOCK ? left : OCT_ATTENTION_BLOCK;
+        score(t, &o, first, keys);
+        for (int r = 0; r < t->rows; r++) o.top[r] = row_top(&o, r, keys);
     }
     for (int64_t first = 0; first < t->tokens; first += OCT_ATTENTION_BLOCK) {
         const int64_t left = t->tokens - first;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans: memory never shared by the living, hostile plans refused by name, failing allocations leak nothing. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -187,6 +188,57 @@ static void bad_rank(oct_plan *p) {
 static void narrow_stride(oct_plan *p) {
     p->tensors[p->steps[0].output].form.channel_stride = 0;
 }
+/* The first step's output as narrow numbers. */
+static oct_form *narrow(oct_plan *p, oct_format format, oct_granularity granularity) {
+    oct_form *form = &p->tensors[p->steps[0].output].form;
+    form->format = format;
+    form->granularity = granularity;
+    form->held_wide = true;
+    return form;
+}
+static void scale_format(oct_plan *p) {
+    narrow(p, OCT_FORMAT_E8M0, OCT_PER_TENSOR);
+}
+static void held_fp32(oct_plan *p) {
+    narrow(p, OCT_FORMAT_FP32, OCT_PER_TENSOR);
+}
+static void empty_block(oct_plan *p) {
+    narrow(p, OCT_FORMAT_E4M3, OCT_PER_BLOCK)->block = 0;
+}
+static void coded_block(oct_plan *p) {
+    oct_form *form = narrow(p, OCT_FORMAT_INT8, OCT_PER_BLOCK);
+    form->block = 8;
+    form->held_wide = false;
+}
+static void other_block(oct_plan *p) {
+    narrow(p, OCT_FORMAT_MXFP8, OCT_PER_BLOCK)->block = 16;
+}
+static void row_of_fp16(oct_plan *p) {
+    narrow(p, OCT_FORMAT_FP16, OCT_PER_ROW);
+}
+static void stray_scales(oct_plan *p) {
+    narrow(p, OCT_FORMAT_E4M3, OCT_PER_TENSOR)->scales = 0;
+}
+static void no_rule(oct_plan *p) {
+    oct_form *form = narrow(p, OCT_FORMAT_MXFP8, OCT_PER_BLOCK);
+    form->block = 32;
+    form->scale_rule = (oct_e8m0_rule)7;
+}
+static void no_scale(oct_plan *p) {
+    narrow(p, OCT_FORMAT_E4M3, OCT_PER_TENSOR)->scale = NAN;
+}
+static void zero_scale(oct_plan *p) {
+    narrow(p, OCT_FORMAT_INT8, OCT_PER_TENSOR)->scale = 0;
+}
+static void factors_beyond(oct_plan *p) {
+    narrow(p, OCT_FORMAT_INT8, OCT_PER_TENSOR)->factors = 100000;
+}
+static void odd_scales(oct_plan *p) {
+    narrow(p, OCT_FORMAT_INT8, OCT_PER_CHANNEL)->scales = p->steps[0].inputs[1].index;
+}
+static void odd_probabilities(oct_plan *p) {
+    p->steps[0].attributes.probabilities = OCT_FORMAT_E4M3;
+}
 static void unknown_format(oct_plan *p) {
     p->tensors[p->steps[0].output].form.format = OCT_FORMAT_COUNT;
 }
@@ -269,7 +321,20 @@ static const struct hostile {
     {"empty shape", empty_shape, "bad shape"},
     {"bad rank", bad_rank, "bad shape"},
     {"narrow stride", narrow_stride, "bad shape or channel stride"},
-    {"unknown format", unknown_format, "no such format"},
+    {"unknown format", unknown_format, "activations are not stored in"},
+    {"a format of scales", scale_format, "activations are not stored in e8m0"},
+    {"held wide fp32", held_fp32, "no scale of this kind goes with fp32"},
+    {"a block of nothing", empty_block, "no scale of this kind goes with e4m3"},
+    {"a block of codes", coded_block, "no scale of this kind goes with int8"},
+    {"mxfp8 in blocks of 16", other_block, "no scale of this kind goes with mxfp8"},
+    {"a row of fp16", row_of_fp16, "no scale of this kind goes with fp16"},
+    {"scales a tensor", stray_scales, "no scale of this kind goes with e4m3"},
+    {"a rule of no name", no_rule, "no scale of this kind goes with mxfp8"},
+    {"a scale that is none", no_scale, "a scale of nan"},
+    {"a scale of nothing", zero_scale, "a scale of 0"},
+    {"factors beyond", factors_beyond, "its form names constant 100000 of"},
+    {"scales that are no vector", odd_scales, "is no vector of its channels"},
+    {"probabilities of others", odd_probabilities, "probabilities in e4m3"},
     {"beyond arena", beyond_arena, "ends beyond the arena"},
     {"wrapping offset", wrapping_offset, "ends beyond the arena"},
     {"crooked offset", crooked_offset, "is not a multiple of 64"},

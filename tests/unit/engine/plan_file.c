@@ -36,7 +36,16 @@ static oct_plan *some_plan(void) {
     for (int i = 0; i < 3; i++) {
         tensors[i] = (oct_plan_tensor){.name = names[i],
                                        .shape = {.rank = i + 2, .dims = {3, 5, 7, 9}},
-                                       .form = {OCT_FORMAT_FP32, OCT_PER_CHANNEL, 0.25f * (float)i, i - 1, 16 + i},
+                                       .form = {.format = i == 1 ? OCT_FORMAT_E4M3 : OCT_FORMAT_FP32,
+                                                .granularity = OCT_PER_CHANNEL,
+                                                .scale = 0.25f * (float)i,
+                                                .scales = i - 1,
+                                                .factors = i == 1 ? 5 : OCT_NONE,
+                                                .block = i == 1 ? 32 : 0,
+                                                .zero_point = i == 1 ? 200 : 0,
+                                                .scale_rule = i == 1 ? OCT_E8M0_CEIL : OCT_E8M0_FLOOR,
+                                                .held_wide = i >= 1,
+                                                .channel_stride = 16 + i},
                                        .offset = 64 * (uint64_t)i,
                                        .size = 100 + (uint64_t)i,
                                        .first = i - 1,
@@ -58,6 +67,7 @@ static oct_plan *some_plan(void) {
                                                   .epsilon = 1e-5,
                                                   .heads = 8,
                                                   .scale = 0.125,
+                                                  .probabilities = i == 1 ? OCT_FORMAT_E4M3 : OCT_FORMAT_FP32,
                                                   .start = 9,
                                                   .length = 10,
                                                   .shape = {.rank = 1, .dims = {11}},
@@ -113,7 +123,14 @@ static void reads_what_was_written(void **state) {
     assert_int_equal(step->attributes.pad_right, 6);
     assert_true(step->attributes.has_residual && !plan->steps[0].attributes.has_residual);
     assert_int_equal(step->flops, was->flops);
+    assert_int_equal(step->attributes.probabilities, OCT_FORMAT_E4M3);
     assert_string_equal(plan->tensors[2].name, "logits");
+    const oct_form *form = &plan->tensors[1].form;
+    assert_int_equal(form->factors, 5);
+    assert_int_equal(form->block, 32);
+    assert_int_equal(form->zero_point, 200);
+    assert_int_equal(form->scale_rule, OCT_E8M0_CEIL);
+    assert_true(form->held_wide && !plan->tensors[0].form.held_wide);
     assert_int_equal(plan->tensors[2].shape.dims[3], 9);
     oct_plan_free(plan);
     oct_text_free(&bytes);
@@ -225,11 +242,11 @@ static oct_weights *some_weights(void) {
     items[0] = (oct_constant){.name = "conv.weight",
                               .shape = {.rank = 2, .dims = {2, 5}},
                               .data = first_values,
-                              .form = {.scale = 1.0f, .scales = OCT_NONE}};
+                              .form = {.scale = 1.0f, .scales = OCT_NONE, .factors = OCT_NONE}};
     items[1] = (oct_constant){.name = "conv.bias",
                               .shape = {.rank = 1, .dims = {3}},
                               .data = second_values,
-                              .form = {.scale = 1.0f, .scales = OCT_NONE}};
+                              .form = {.scale = 1.0f, .scales = OCT_NONE, .factors = OCT_NONE}};
     weights = (oct_weights){.items = items, .count = 2, .references = 1};
     return &weights;
 }
@@ -326,9 +343,9 @@ static void odd_weights_are_told(void **state) {
     (void)state;
     oct_weights *weights = NULL;
     oct_text bytes = weights_bytes();
-    replace(&bytes, "fp32", "fp16");
+    replace(&bytes, "fp32", "e2m1");
     FAILS(read_weights(&weights, &bytes, bytes.length), OCTET_UNSUPPORTED,
-          "conv.weight: expected format fp32, int8 or e4m3, found fp16");
+          "conv.weight: expected a format of weights, found e2m1");
     oct_text_free(&bytes);
 
     static const float strange[] = {NAN, INFINITY, -INFINITY};
@@ -364,7 +381,7 @@ static void long_constants(void **state) {
     oct_constant item = {.name = "long",
                          .shape = {.rank = 1, .dims = {COUNT}},
                          .data = values,
-                         .form = {.scale = 1.0f, .scales = OCT_NONE}};
+                         .form = {.scale = 1.0f, .scales = OCT_NONE, .factors = OCT_NONE}};
     oct_weights made = {.items = &item, .count = 1, .references = 1}, *weights = NULL;
     oct_text bytes = {0};
     assert_int_equal(oct_weights_write(&made, append, &bytes), OCTET_OK);

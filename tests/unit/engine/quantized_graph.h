@@ -40,43 +40,112 @@ static inline float range_scale(const value_ranges *ranges, oct_format format, i
     return scale < 1e-6f ? 1e-6f : scale;
 }
 
+/* What becomes of the products; QUANTIZED_MIXED draws one of all forms for each, other ops narrow too. */
 typedef enum quantized_kind { QUANTIZED_INT8, QUANTIZED_E4M3, QUANTIZED_FP16, QUANTIZED_MIXED } quantized_kind;
 
-/* Every dense product, by a coin each if `random` is not NULL. */
+/* Decisions, and the vectors they point to. */
+typedef struct quantized_decisions {
+    oct_quantize_decision *items;
+    size_t count;
+    oct_arena vectors;
+    uint64_t *random;
+    const value_ranges *ranges;
+    bool failed; /* no memory */
+} quantized_decisions;
+
+static inline float *draw_vector(quantized_decisions *q, int64_t count, float about) {
+    float *vector = oct_arena_alloc(&q->vectors, (size_t)count * sizeof *vector);
+    if (vector == NULL) q->failed = true;
+    for (int64_t i = 0; vector != NULL && i < count; i++)
+        vector[i] = about * (0.5f + (float)oct_random_below(q->random, 1000) * 0.001f);
+    return vector;
+}
+
+/* Any form that activations may be stored in, of the value's range. */
+static inline oct_quantize_numbers draw_numbers(quantized_decisions *q, int32_t value) {
+    static const oct_format formats[] = {OCT_FORMAT_INT8,  OCT_FORMAT_INT8, OCT_FORMAT_E4M3,  OCT_FORMAT_E4M3,
+                                         OCT_FORMAT_FP16,  OCT_FORMAT_BF16, OCT_FORMAT_UINT8, OCT_FORMAT_E5M2,
+                                         OCT_FORMAT_MXFP8, OCT_FORMAT_NVFP4};
+    const oct_shape *shape = &q->ranges->graph->values[value].shape;
+    const int64_t channels = shape->dims[shape->rank - 1];
+    oct_quantize_numbers n = {.format = formats[oct_random_below(q->random, sizeof formats / sizeof *formats)]};
+    n.scale = range_scale(q->ranges, n.format, value);
+    if (n.format == OCT_FORMAT_NVFP4) n.scale = range_scale(q->ranges, OCT_FORMAT_E4M3, value) / 6.0f;
+    if (n.format == OCT_FORMAT_UINT8) n.scale *= 2.0f, n.zero_point = (uint8_t)oct_random_below(q->random, 256);
+    if (n.format == OCT_FORMAT_MXFP8) n.scale_rule = (oct_e8m0_rule)oct_random_below(q->random, 2);
+    const uint64_t die = oct_random_below(q->random, 6);
+    if (die == 0) n.granularity = OCT_PER_CHANNEL, n.scales = draw_vector(q, channels, n.scale);
+    if (die == 1 && n.format != OCT_FORMAT_UINT8) n.granularity = OCT_PER_ROW;
+    if (die == 2 && n.format != OCT_FORMAT_UINT8)
+        n.granularity = OCT_PER_BLOCK, n.block = (int)oct_random_below(q->random, 40) + 1;
+    if (oct_random_below(q->random, 4) == 0) n.factors = draw_vector(q, channels, 1.0f);
+    return n;
+}
+
+static inline oct_quantize_numbers draw_weight(quantized_decisions *q) {
+    static const oct_format formats[] = {OCT_FORMAT_INT8, OCT_FORMAT_INT8, OCT_FORMAT_E4M3,  OCT_FORMAT_E4M3,
+                                         OCT_FORMAT_FP32, OCT_FORMAT_E5M2, OCT_FORMAT_MXFP8, OCT_FORMAT_NVFP4};
+    oct_quantize_numbers n = {.format = formats[oct_random_below(q->random, sizeof formats / sizeof *formats)]};
+    const uint64_t die = oct_random_below(q->random, 5);
+    if (die == 0) n.granularity = OCT_PER_BLOCK, n.block = (int)oct_random_below(q->random, 40) + 1;
+    if (die > 1) n.granularity = OCT_PER_CHANNEL;
+    return n;
+}
+
+static inline oct_quantize_decision draw_decision(quantized_decisions *q, const oct_graph_node *node) {
+    static const oct_format probabilities[] = {OCT_FORMAT_FP32, OCT_FORMAT_E4M3, OCT_FORMAT_INT8, OCT_FORMAT_FP16};
+    oct_quantize_decision d = {.node = node->name};
+    const bool product = node->op == OCT_OP_CONV2D || node->op == OCT_OP_LINEAR;
+    if (product) d.weight = draw_weight(q);
+    const int inputs = product || node->op == OCT_OP_GLOBAL_POOL ? 1 : (node->op == OCT_OP_ADD ? 2 : 3);
+    for (int j = 0; j < inputs; j++) {
+        if (oct_random_below(q->random, 4) == 0) continue;
+        d.inputs[j] = draw_numbers(q, node->inputs[j]);
+        const oct_value *value = &q->ranges->graph->values[node->inputs[j]];
+        if (value->data != NULL) d.inputs[j].factors = NULL;
+    }
+    if (node->op == OCT_OP_ATTENTION) d.probabilities = probabilities[oct_random_below(q->random, 4)];
+    if (oct_random_below(q->random, 5) == 0 && !q->ranges->graph->values[node->output].is_output)
+        d.output = draw_numbers(q, node->output);
+    return d;
+}
+
+/* One of the plain kinds: products without groups, weights a channel, the last of three linears a row. */
+static inline oct_quantize_decision plain_decision(const quantized_decisions *q, const oct_graph_node *node,
+                                                   quantized_kind kind) {
+    const oct_format format = kind == QUANTIZED_INT8   ? OCT_FORMAT_INT8
+                              : kind == QUANTIZED_E4M3 ? OCT_FORMAT_E4M3
+                                                       : OCT_FORMAT_FP16;
+    oct_quantize_decision d = {.node = node->name};
+    if (kind != QUANTIZED_FP16) d.weight = (oct_quantize_numbers){.format = format, .granularity = OCT_PER_CHANNEL};
+    d.inputs[0] = (oct_quantize_numbers){.format = format, .scale = range_scale(q->ranges, format, node->inputs[0])};
+    if (node->op == OCT_OP_LINEAR) d.inputs[0].granularity = OCT_PER_ROW;
+    return d;
+}
+
+static inline bool may_be_narrow(const oct_graph_node *node, quantized_kind kind) {
+    const bool product = node->op == OCT_OP_LINEAR || (node->op == OCT_OP_CONV2D && node->attributes.groups == 1);
+    return product || (kind == QUANTIZED_MIXED && (node->op == OCT_OP_CONV2D || node->op == OCT_OP_GLOBAL_POOL ||
+                                                   node->op == OCT_OP_ADD || node->op == OCT_OP_ATTENTION));
+}
+
+/* `random` draws for QUANTIZED_MIXED. */
 static inline octet_status quantize_products(oct_graph *graph, const float *input, quantized_kind kind,
                                              uint64_t *random) {
     value_ranges ranges;
     if (!ranges_make(&ranges, graph, input)) return OCTET_OUT_OF_MEMORY;
-    oct_quantize_decision *decisions = oct_calloc(graph->node_count, sizeof *decisions);
-    size_t count = 0;
-    for (size_t i = 0; decisions != NULL && i < graph->node_count; i++) {
+    quantized_decisions q = {.random = random, .ranges = &ranges};
+    q.items = oct_calloc(graph->node_count, sizeof *q.items);
+    for (size_t i = 0; q.items != NULL && i < graph->node_count; i++) {
         const oct_graph_node *node = &graph->nodes[i];
-        if (node->op != OCT_OP_CONV2D && node->op != OCT_OP_LINEAR) continue;
-        if (node->op == OCT_OP_CONV2D && node->attributes.groups != 1) continue;
-        quantized_kind one = kind;
-        if (kind == QUANTIZED_MIXED) one = (quantized_kind)oct_random_below(random, 3);
-        const uint64_t die = random != NULL ? oct_random_below(random, 8) : 1;
-        if (die == 0) continue;
-        const oct_format format = one == QUANTIZED_INT8   ? OCT_FORMAT_INT8
-                                  : one == QUANTIZED_E4M3 ? OCT_FORMAT_E4M3
-                                                          : OCT_FORMAT_FP16;
-        oct_quantize_decision d = {.node = node->name,
-                                   .weight = one == QUANTIZED_FP16 ? OCT_FORMAT_FP32 : format,
-                                   .weight_granularity = die < 6 ? OCT_PER_CHANNEL : OCT_PER_TENSOR,
-                                   .input = format,
-                                   .input_scale = range_scale(&ranges, format, node->inputs[0]),
-                                   .output = OCT_FORMAT_FP32,
-                                   .output_scale = 1.0f};
-        if (node->op == OCT_OP_LINEAR && (die >= 4 || random == NULL) && one != QUANTIZED_FP16)
-            d.input_granularity = OCT_PER_ROW;
-        if (random != NULL && oct_random_below(random, 4) == 0 && !graph->values[node->output].is_output) {
-            d.output = format;
-            d.output_scale = range_scale(&ranges, format, node->output);
-        }
-        decisions[count++] = d;
+        if (!may_be_narrow(node, kind)) continue;
+        if (kind == QUANTIZED_MIXED && oct_random_below(random, 5) == 0) continue;
+        q.items[q.count++] = kind == QUANTIZED_MIXED ? draw_decision(&q, node) : plain_decision(&q, node, kind);
     }
-    const octet_status status = decisions == NULL ? oct_fail_memory() : oct_graph_quantize(graph, decisions, count);
-    oct_free(decisions);
+    const octet_status status =
+        q.items == NULL || q.failed ? oct_fail_memory() : oct_graph_quantize(graph, q.items, q.count);
+    oct_free(q.items);
+    oct_arena_free(&q.vectors);
     oct_free(ranges.amax);
     return status;
 }

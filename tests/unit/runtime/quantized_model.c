@@ -76,14 +76,14 @@ static size_t quantize(oct_graph *graph) {
         if (weight->dims[1] != 1 || weight->dims[2] != 1) continue;
         decisions[count++] =
             (oct_quantize_decision){.node = node->name,
-                                    .weight = OCT_FORMAT_INT8,
-                                    .weight_granularity = OCT_PER_CHANNEL,
-                                    .input = OCT_FORMAT_INT8,
-                                    .input_scale = oct_format_scale(OCT_FORMAT_INT8, amax[node->inputs[0]])};
+                                    .weight = {.format = OCT_FORMAT_INT8, .granularity = OCT_PER_CHANNEL},
+                                    .inputs[0] = {.format = OCT_FORMAT_INT8,
+                                                  .scale = oct_format_scale(OCT_FORMAT_INT8, amax[node->inputs[0]])}};
     }
     assert_int_equal(oct_graph_quantize(graph, decisions, count), OCTET_OK);
     assert_int_equal(oct_pass_fuse_quantize(graph), OCTET_OK);
     assert_int_equal(oct_graph_unfused(graph), 0);
+    assert_int_equal(oct_graph_hold_wide(graph), OCTET_OK);
     oct_free(decisions);
     oct_free(amax);
     return count;
