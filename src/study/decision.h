@@ -2,9 +2,10 @@
 /* The decision: the rules that a study adopted, held against the evidence by the ends of intervals, never by points.
  *
  * A bound passes if the whole interval lies on its good side, fails if the whole interval lies on the other, and is
- * open otherwise. Ship: every bound passes. Do not ship: one fails. Else inconclusive. For a proportion (of n pictures)
- * the interval is widened to what n pictures can say at all: 95%, exact binomial, at the observed count's near end; so
- * no unmatched among few pictures is no proof. */
+ * open otherwise. Ship: every bound passes. Do not ship: one fails. Else inconclusive. n pictures of which none shows
+ * an event still leave room for a rate of 1 - 0.025^(1/n) (two-sided 95%, exact binomial): the interval of a rate
+ * reaches at least that far from its value, so nothing seen among few pictures is no proof.
+ */
 #ifndef OCT_STUDY_DECISION_H
 #define OCT_STUDY_DECISION_H
 
@@ -57,9 +58,8 @@ void decision_free(decision *decision);
 /* Refuses a study with an adopted rule that its sets can never pass, before anything is measured: LIMIT, naming the
  * rule, its line and the pictures (or rounds) needed. `verdict_pictures`: how many the verdict set has. */
 octet_status decision_check_power(const study_file *study, size_t verdict_pictures);
-/* Least n for which no event among n puts the upper end (two-sided 95%, exact binomial) at or below `bound`, 0..1. */
-int64_t decision_pictures_needed(double bound);
-/* The ends of the exact binomial 95% interval (Clopper and Pearson) of `events` of n; events need not be whole. */
-void decision_binomial(double events, double n, double *low, double *high);
+/* The rate that n pictures without an event leave room for; and the least n for which that is at most `rate` (0..1). */
+double decision_room(double n);
+int64_t decision_pictures_needed(double rate);
 
 #endif

@@ -82,6 +82,25 @@ typedef struct study_premerge {
 
 /* ---- what decides */
 
+typedef enum study_figure_kind {
+    FIGURE_PROPORTION,
+    FIGURE_RATE,
+    FIGURE_CHANGE,
+    FIGURE_MEAN,
+    FIGURE_COUNT,
+    FIGURE_SIZE,
+    FIGURE_RATIO
+} study_figure_kind;
+/* A row of figures.def. */
+typedef struct study_figure {
+    const char *name;
+    study_figure_kind kind;
+    const char *words;
+} study_figure;
+const study_figure *study_find_figure(const char *name); /* NULL: no such figure */
+/* The number at the end of a name as speedup_batch_32; 0: it has none. */
+int64_t study_figure_number(const char *name);
+
 typedef struct study_bound {
     const char *figure;
     bool at_most; /* else at least */
@@ -130,8 +149,7 @@ typedef struct study_file {
     study_timing timing;
     int64_t draws, batch;
     double threshold;
-    const char **stress; /* names of stress inputs; run.h has the list */
-    size_t stress_count;
+    bool stress; /* the named inputs of eval/stress.h, for the candidates and what they are compared with */
     study_premerge *premerge;
     size_t premerge_count;
     study_rule *rules;
