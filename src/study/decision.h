@@ -38,7 +38,7 @@ typedef struct decided_revisit {
 } decided_revisit;
 
 typedef struct decision {
-    const char *variant; /* the study's candidate this is about */
+    const char *variant; /* whom it is about; the study's own text */
     char environment[EVIDENCE_ID];
     decision_word word;
     decided_bound *bounds; /* of the adopted rules, in the study file's order */
@@ -53,7 +53,7 @@ typedef struct decision {
  * to free; it points into `study`. */
 octet_status decision_make(const study_file *study, evidence_file *evidence, const char *variant,
                            const char *environment, decision *out);
-void decision_free(decision *decision);
+void decision_free(decision *decided);
 
 /* Refuses a study with an adopted rule that its sets can never pass, before anything is measured: LIMIT, naming the
  * rule, its line and the pictures (or rounds) needed. `verdict_pictures`: how many the verdict set has. */
