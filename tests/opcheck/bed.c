@@ -54,19 +54,42 @@ static int64_t rows_of(const oct_shape *shape) {
 }
 
 static uint64_t tensor_bytes(const oct_plan_tensor *t) {
-    const uint64_t scales = t->form.granularity == OCT_PER_ROW ? (uint64_t)rows_of(&t->shape) * sizeof(float) : 0;
+    const uint64_t scales = oct_form_keeps_row_scales(&t->form) ? (uint64_t)rows_of(&t->shape) * sizeof(float) : 0;
     return oct_tensor_scales(t) + (scales + 63) / 64 * 64;
 }
 
 /* The next tensor, behind a guard. */
 static oct_plan_tensor place(bed *b, const oct_shape *shape, const oct_form *form, int padding) {
     oct_plan_tensor t = {.name = "tensor", .shape = *shape, .form = *form};
-    t.form.scales = OCT_NONE;
     t.form.channel_stride = (int32_t)shape->dims[shape->rank - 1] + padding;
     t.offset = b->arena_size + GUARD;
     t.size = tensor_bytes(&t);
     b->arena_size = t.offset + t.size;
     return t;
+}
+
+/* Vector `v` of the forms stored, about `about`; the constant that it is. */
+static int32_t draw_vector(bed *b, int v, int64_t channels, float about) {
+    const int32_t index = OCT_NODE_INPUTS + 1 + v;
+    b->vectors[v] = oct_alloc((size_t)channels * sizeof(float));
+    if (b->vectors[v] == NULL) abort();
+    for (int64_t i = 0; i < channels; i++)
+        b->vectors[v][i] = about * (0.5f + (float)oct_random_below(&b->random, 1000) * 0.001f);
+    b->constants[index] = (oct_constant){.name = "vector",
+                                         .shape = oct_shape_of(1, (const int64_t[]){channels}),
+                                         .data = b->vectors[v],
+                                         .form = oct_form_of(OCT_FORMAT_FP32)};
+    return index;
+}
+
+/* The forms of the output, with vectors. */
+static void place_output(bed *b, const oct_shape *shape, int f) {
+    const opcase *c = b->c;
+    const int64_t channels = shape->dims[shape->rank - 1];
+    oct_plan_tensor *t = &b->tensors[OCT_NODE_INPUTS + f];
+    *t = place(b, shape, &c->out_forms[f], c->out_padding);
+    if (t->form.granularity == OCT_PER_CHANNEL) t->form.scales = draw_vector(b, 2 * f, channels, t->form.scale);
+    if (c->out_factors[f]) t->form.factors = draw_vector(b, 2 * f + 1, channels, 1.0f);
 }
 
 /* A constant: as it is, or as codes, which the array then holds the numbers of. */
@@ -100,47 +123,34 @@ static void make_constant(bed *b, int i) {
     b->constants[OCT_NODE_INPUTS] = (oct_constant){.name = "scales",
                                                    .shape = oct_shape_of(1, (const int64_t[]){(int64_t)groups}),
                                                    .data = b->scales[i],
-                                                   .form = {.scale = 1.0f, .scales = OCT_NONE}};
+                                                   .form = oct_form_of(OCT_FORMAT_FP32)};
 }
 
-static void put_number(const oct_plan_tensor *t, uint8_t *base, int64_t at, float x, float scale) {
-    const float inverse = 1.0f / scale;
-    if (t->form.format == OCT_FORMAT_INT8)
-        ((int8_t *)base)[at] = oct_stored_int8(x, inverse);
-    else if (t->form.format == OCT_FORMAT_E4M3)
-        base[at] = oct_e4m3_encode(x * inverse);
-    else if (t->form.format == OCT_FORMAT_FP16)
-        ((uint16_t *)(void *)base)[at] = oct_fp16_encode(x);
-    else if (t->form.format == OCT_FORMAT_BF16)
-        ((uint16_t *)(void *)base)[at] = oct_bf16_encode(x);
-    else
-        ((float *)(void *)base)[at] = x;
-}
-
-/* An activation where it lies, and what is stored of it as the array. */
+/* An activation where it lies, fp32 or int8 codes, and what is stored of it as the array. */
 static void make_tensor(bed *b, int i) {
     const oct_plan_tensor *t = &b->tensors[i];
     uint8_t *base = b->pristine + t->offset;
     float *x = b->arrays[i].data;
     const int64_t channels = t->shape.dims[t->shape.rank - 1], rows = rows_of(&t->shape);
+    const int64_t stride = t->form.channel_stride;
     oct_stored *stored = &b->stored[i];
     b->scales[i] = oct_alloc((size_t)rows * sizeof(float));
     stored->codes = oct_alloc((size_t)(rows * channels));
-    float *original = oct_alloc((size_t)(rows * channels) * sizeof(float));
-    if (b->scales[i] == NULL || stored->codes == NULL || original == NULL) abort();
-    memcpy(original, x, (size_t)(rows * channels) * sizeof(float));
-    oct_stored_round(&t->form, &t->shape, original, x, stored->codes, b->scales[i]);
+    if (b->scales[i] == NULL || stored->codes == NULL) abort();
+    const oct_rounding rounding = {.form = &t->form};
+    const bool coded = !oct_form_is_float(&t->form);
+    if (coded) oct_stored_round(&rounding, rows, channels, x, x, stored->codes, b->scales[i]);
     stored->array = b->arrays[i];
     stored->form = &t->form;
     stored->scales = t->form.granularity == OCT_PER_ROW ? b->scales[i] : NULL;
+    memset(base, 0, (size_t)(rows * stride) * (coded ? 1 : sizeof(float)));
     for (int64_t r = 0; r < rows; r++) {
-        const float scale = stored->scales != NULL ? stored->scales[r] : t->form.scale;
-        for (int64_t c = 0; c < t->form.channel_stride; c++)
-            put_number(t, base, r * t->form.channel_stride + c, c < channels ? original[r * channels + c] : 0.0f,
-                       scale);
+        if (coded)
+            memcpy(base + r * stride, stored->codes + r * channels, (size_t)channels);
+        else
+            memcpy(base + (size_t)(r * stride) * sizeof(float), x + r * channels, (size_t)channels * sizeof(float));
     }
     if (stored->scales != NULL) memcpy(base + oct_tensor_scales(t), stored->scales, (size_t)rows * sizeof(float));
-    oct_free(original);
 }
 
 static void lay_out(bed *b, const oct_shape *out) {
@@ -150,8 +160,7 @@ static void lay_out(bed *b, const oct_shape *out) {
         b->step.inputs[i].kind = c->constant[i] ? OCT_OPERAND_CONSTANT : OCT_OPERAND_TENSOR;
         b->tensors[i] = place(b, &c->shapes[i], &c->forms[i], c->padding[i]);
     }
-    for (int f = 0; f < c->out_count; f++)
-        b->tensors[OCT_NODE_INPUTS + f] = place(b, out, &c->out_forms[f], c->out_padding);
+    for (int f = 0; f < c->out_count; f++) place_output(b, out, f);
     if (c->in_place >= 0) b->tensors[OCT_NODE_INPUTS].offset = b->tensors[c->in_place].offset;
     b->arena_size += GUARD;
     b->step.op = c->op;
@@ -178,7 +187,8 @@ bool bed_make(bed *b, const opcase *c, bool reference) {
     oct_shape out;
     if (!case_shape(c, &out)) return false;
     lay_out(b, &out);
-    b->weights = (oct_weights){.items = b->constants, .count = OCT_NODE_INPUTS + 1, .references = 1};
+    b->random = c->seed; /* the inputs do not depend on what is stored */
+    b->weights = (oct_weights){.items = b->constants, .count = OCT_NODE_INPUTS + 5, .references = 1};
     b->arena = oct_alloc(b->arena_size);
     b->pristine = oct_alloc(b->arena_size);
     b->reference = (oct_array){out, oct_alloc((size_t)oct_shape_count(&out) * sizeof(float))};
@@ -206,6 +216,7 @@ void bed_free(bed *b) {
         oct_free(b->stored[i].codes);
         oct_free(b->scales[i]);
     }
+    for (int v = 0; v < 4; v++) oct_free(b->vectors[v]);
     oct_free(b->arena);
     oct_free(b->pristine);
     oct_free(b->reference.data);
@@ -217,7 +228,7 @@ static const char *check_guards(bed *b) {
     static char text[80];
     for (int f = 0; f < b->c->out_count; f++) {
         const oct_plan_tensor *out = &b->tensors[OCT_NODE_INPUTS + f];
-        const int64_t bytes = (int64_t)oct_format_bits(out->form.format) / 8, rows = rows_of(&out->shape);
+        const int64_t bytes = (int64_t)oct_form_bits(&out->form) / 8, rows = rows_of(&out->shape);
         const int64_t channels = out->shape.dims[out->shape.rank - 1] * bytes;
         const int64_t stride = out->form.channel_stride * bytes;
         uint8_t *at = b->arena + out->offset;
@@ -227,7 +238,7 @@ static const char *check_guards(bed *b) {
         /* then all of it is put back */
         memcpy(at, b->pristine + out->offset, (size_t)(rows * stride));
         const uint64_t scales = oct_tensor_scales(out);
-        if (out->form.granularity == OCT_PER_ROW)
+        if (oct_form_keeps_row_scales(&out->form))
             memcpy(at + scales, b->pristine + out->offset + scales, (size_t)rows * sizeof(float));
     }
     for (size_t i = 0; i < b->arena_size; i++) {

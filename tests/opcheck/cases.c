@@ -167,55 +167,76 @@ static void draw_moves(uint64_t *random, opcase *c) {
     }
 }
 
-static const oct_form fp32 = {.format = OCT_FORMAT_FP32, .scale = 1.0f, .scales = OCT_NONE};
-
 void case_fp32(opcase *c) {
     c->out_count = 1;
-    for (int i = 0; i < OCT_NODE_INPUTS; i++) c->forms[i] = fp32;
-    c->out_forms[0] = c->out_forms[1] = fp32;
+    for (int i = 0; i < OCT_NODE_INPUTS; i++) c->forms[i] = oct_form_of(OCT_FORMAT_FP32);
+    c->out_forms[0] = c->out_forms[1] = oct_form_of(OCT_FORMAT_FP32);
 }
 
-static oct_form draw_form(uint64_t *random, oct_format format, bool rows) {
-    oct_form form = fp32;
-    form.format = format;
-    if (!oct_format_has_scale(format)) return form;
-    if (rows && chance(random, 2))
-        form.granularity = OCT_PER_ROW;
-    else
-        form.scale = 0.001f * (float)between(random, 1, 40);
+opcase case_wide(const opcase *c) {
+    opcase wide = *c;
+    wide.out_count = 1;
+    wide.out_forms[0] = oct_form_of(OCT_FORMAT_FP32);
+    wide.out_factors[0] = false;
+    wide.in_place = -1;
+    return wide;
+}
+
+static oct_form draw_codes(uint64_t *random, bool rows) {
+    oct_form form = oct_form_of(OCT_FORMAT_INT8);
+    form.scale = 0.001f * (float)between(random, 1, 40);
+    if (rows && chance(random, 2)) form.granularity = OCT_PER_ROW;
     return form;
 }
 
-static oct_format draw_narrow(uint64_t *random) {
-    static const oct_format formats[] = {OCT_FORMAT_INT8, OCT_FORMAT_INT8, OCT_FORMAT_E4M3, OCT_FORMAT_FP16,
-                                         OCT_FORMAT_BF16};
-    return formats[oct_random_below(random, 5)];
+/* Any form, float32 in memory. `whole`: rows and blocks too. */
+static oct_form draw_held(uint64_t *random, bool whole) {
+    static const oct_format formats[] = {OCT_FORMAT_FP16, OCT_FORMAT_BF16,  OCT_FORMAT_E4M3,  OCT_FORMAT_E5M2,
+                                         OCT_FORMAT_INT8, OCT_FORMAT_UINT8, OCT_FORMAT_MXFP8, OCT_FORMAT_NVFP4};
+    oct_form form = oct_form_of(formats[oct_random_below(random, whole ? 8 : 6)]);
+    form.held_wide = true;
+    if (form.format == OCT_FORMAT_FP16 || form.format == OCT_FORMAT_BF16) return form;
+    form.scale = 0.001f * (float)between(random, 1, 40);
+    form.granularity = chance(random, 3) ? OCT_PER_CHANNEL : OCT_PER_TENSOR;
+    if (form.format == OCT_FORMAT_UINT8) form.zero_point = (uint8_t)between(random, 0, 255);
+    if (form.format == OCT_FORMAT_MXFP8) form.scale_rule = chance(random, 2) ? OCT_E8M0_CEIL : OCT_E8M0_FLOOR;
+    const bool own = form.format == OCT_FORMAT_MXFP8 || form.format == OCT_FORMAT_NVFP4;
+    if (own || (whole && form.format != OCT_FORMAT_UINT8 && chance(random, 2)))
+        form.granularity = !own && chance(random, 2) ? OCT_PER_ROW : OCT_PER_BLOCK;
+    if (form.granularity == OCT_PER_BLOCK) form.block = (int32_t)between(random, 1, 40);
+    if (own) form.block = form.format == OCT_FORMAT_MXFP8 ? OCT_MXFP8_BLOCK : OCT_NVFP4_BLOCK;
+    return form;
 }
 
-/* Narrow forms: of products' inputs and weights, of outputs, alone or beside the wide one. */
+/* A form that is stored: int8 codes, or any. */
+static void draw_stored(uint64_t *random, opcase *c, int f, bool whole) {
+    c->out_forms[f] = chance(random, 3) ? draw_codes(random, whole) : draw_held(random, whole);
+    c->out_factors[f] = chance(random, 4);
+}
+
+/* Narrow forms: of products' inputs and weights, of outputs, alone or beside another. */
 static void draw_forms(uint64_t *random, opcase *c) {
     const bool product = c->op == OCT_OP_CONV2D || c->op == OCT_OP_LINEAR;
-    const bool rows = c->op == OCT_OP_LAYER_NORM || c->op == OCT_OP_ADD || c->op == OCT_OP_ACTIVATION;
     if (c->op == OCT_OP_QUANTIZE) {
-        c->out_forms[0] = draw_form(random, draw_narrow(random), true);
+        draw_stored(random, c, 0, true);
         return;
     }
-    if (c->op == OCT_OP_DEQUANTIZE) {
-        c->forms[0] = draw_form(random, draw_narrow(random), true);
-        return;
+    if (c->op == OCT_OP_ATTENTION && chance(random, 2)) {
+        static const oct_format formats[] = {OCT_FORMAT_FP16, OCT_FORMAT_BF16, OCT_FORMAT_E4M3, OCT_FORMAT_INT8};
+        c->attributes.probabilities = formats[oct_random_below(random, 4)];
     }
     if (product && chance(random, 2)) {
-        const oct_format format = draw_narrow(random);
-        c->forms[0] = draw_form(random, format, c->op == OCT_OP_LINEAR);
-        if (oct_format_is_weight(format)) {
-            c->forms[1].format = format;
-            c->forms[1].granularity = chance(random, 3) ? OCT_PER_TENSOR : OCT_PER_CHANNEL;
-        }
+        c->forms[1].format = chance(random, 3) ? OCT_FORMAT_E4M3 : OCT_FORMAT_INT8;
+        c->forms[1].granularity = chance(random, 3) ? OCT_PER_TENSOR : OCT_PER_CHANNEL;
+        if (c->forms[1].format == OCT_FORMAT_INT8 && !chance(random, 3))
+            c->forms[0] = draw_codes(random, c->op == OCT_OP_LINEAR);
     }
-    if (!(product || rows) || !chance(random, 2)) return;
+    if (!chance(random, 2) || c->op == OCT_OP_BATCH_NORM || oct_op_moves(c->op)) return;
+    const bool whole = c->op != OCT_OP_ATTENTION;
     c->out_count = chance(random, 2) ? 2 : 1;
-    c->out_forms[c->out_count - 1] = draw_form(random, draw_narrow(random), rows);
-    if (c->out_count == 1) c->in_place = -1;
+    if (c->out_count == 1 || chance(random, 2)) draw_stored(random, c, 0, whole);
+    if (c->out_count == 2) draw_stored(random, c, 1, whole);
+    if (!oct_form_is_float(&c->out_forms[0])) c->in_place = -1;
 }
 
 void case_draw(oct_op op, uint64_t *random, opcase *c) {
@@ -245,7 +266,6 @@ void case_draw(oct_op op, uint64_t *random, opcase *c) {
         draw_attention(random, c);
         break;
     case OCT_OP_QUANTIZE:
-    case OCT_OP_DEQUANTIZE:
         add_input(c, shape(3, between(random, 1, 3), between(random, 1, 50), channels(random), 0), false);
         break;
     default:
@@ -266,13 +286,13 @@ bool case_shape(const opcase *c, oct_shape *out) {
     return oct_op_rows[c->op].shape("case", &c->attributes, c->shapes, c->count, out) == OCTET_OK;
 }
 
-static void print_form(const oct_form *form, oct_text *text) {
-    static const char *const names[] = {"tensor", "channel", "row", "block"};
+static void print_form(const oct_form *form, bool factors, oct_text *text) {
     if (form->format == OCT_FORMAT_FP32) return;
-    oct_text_printf(text, ":%s", oct_format_name(form->format));
-    if (!oct_format_has_scale(form->format)) return;
-    oct_text_printf(text, "/%s", names[form->granularity]);
+    oct_text_puts(text, ":");
+    oct_form_print(form, text);
     if (form->granularity == OCT_PER_TENSOR) oct_text_printf(text, " %g", (double)form->scale);
+    if (factors) oct_text_puts(text, " factors");
+    if (!form->held_wide) oct_text_puts(text, " codes");
 }
 
 void case_print(const opcase *c, oct_text *text) {
@@ -282,18 +302,20 @@ void case_print(const opcase *c, oct_text *text) {
         oct_text_puts(text, " ");
         oct_shape_print(&c->shapes[i], text);
         if (c->constant[i]) oct_text_puts(text, "c");
-        print_form(&c->forms[i], text);
+        print_form(&c->forms[i], false, text);
         if (c->padding[i] > 0) oct_text_printf(text, "+%d", c->padding[i]);
     }
     oct_shape out;
     oct_text_puts(text, " -> ");
     if (case_shape(c, &out)) oct_shape_print(&out, text);
-    for (int f = 0; f < c->out_count; f++) print_form(&c->out_forms[f], text);
+    for (int f = 0; f < c->out_count; f++) print_form(&c->out_forms[f], c->out_factors[f], text);
     if (c->out_padding > 0) oct_text_printf(text, "+%d", c->out_padding);
     if (c->op == OCT_OP_CONV2D)
         oct_text_printf(text, " stride %dx%d pad %d,%d,%d,%d groups %d", a->stride_h, a->stride_w, a->pad_top,
                         a->pad_left, a->pad_bottom, a->pad_right, a->groups);
-    if (c->op == OCT_OP_ATTENTION) oct_text_printf(text, " heads %d scale %g", a->heads, a->scale);
+    if (c->op == OCT_OP_ATTENTION)
+        oct_text_printf(text, " heads %d scale %g probabilities %s", a->heads, a->scale,
+                        oct_format_name(a->probabilities));
     if (c->op == OCT_OP_SLICE) oct_text_printf(text, " from %lld", (long long)a->start);
     if (a->activation != OCT_ACTIVATION_NONE) oct_text_printf(text, " %s", oct_activation_name(a->activation));
     if (a->has_bias) oct_text_puts(text, " bias");

@@ -42,51 +42,72 @@ static const oct_kernel *plainest(const oct_kernel *kernel) {
 /* Seen so far, a kernel. */
 static unsigned cases_of[1024];
 
-static int check_kernel(const options *o, bed *b, const oct_kernel *kernel, const float *plain, oct_pool *const *pools,
-                        float *out, float *again) {
+/* A case, and the same with fp32 stored alone. */
+typedef struct pair {
+    bed b, wide;
+    float *plain, *out, *again, *numbers;
+} pair;
+
+/* What the kernel makes, against the reference; what it stores of that, in each form. QUANTIZE makes its input. */
+static const char *check_numbers(pair *p, const oct_kernel *kernel) {
+    const char *error = bed_run(&p->b, kernel, NULL, p->out);
+    if (error != NULL) return error;
+    if (p->b.c->op == OCT_OP_QUANTIZE) return stored_compare(&p->b, p->b.arrays[0].data, p->out);
+    error = bed_run(&p->wide, kernel, NULL, p->numbers);
+    if (error == NULL) error = reference_compare(&p->wide, p->numbers);
+    return error != NULL ? error : stored_compare(&p->b, p->numbers, p->out);
+}
+
+static int check_kernel(const options *o, pair *p, const oct_kernel *kernel, const float *plain,
+                        oct_pool *const *pools) {
     static char text[200];
-    const int64_t count = oct_shape_count(&b->reference.shape) * b->c->out_count;
-    const char *error = bed_run(b, kernel, NULL, out);
-    if (error == NULL) error = reference_compare(b, out);
+    const int64_t count = oct_shape_count(&p->b.reference.shape) * p->b.c->out_count;
+    const char *error = check_numbers(p, kernel);
     int64_t at;
-    if (error == NULL && plain != NULL && (at = first_difference(plain, out, count)) >= 0) {
+    if (error == NULL && plain != NULL && (at = first_difference(plain, p->out, count)) >= 0) {
         snprintf(text, sizeof text, "element %lld: plain C gives %a, this %a", (long long)at, (double)plain[at],
-                 (double)out[at]);
+                 (double)p->out[at]);
         error = text;
     }
     for (int i = 0; i < 2 && error == NULL; i++) {
-        error = bed_run(b, kernel, pools[i], again);
-        if (error == NULL && first_difference(out, again, count) >= 0) {
+        error = bed_run(&p->b, kernel, pools[i], p->again);
+        if (error == NULL && first_difference(p->out, p->again, count) >= 0) {
             snprintf(text, sizeof text, "other bits with %u threads than with one", oct_pool_threads(pools[i]));
             error = text;
         }
     }
     cases_of[kernel - oct_kernels]++;
     if (error == NULL) return 0;
-    report(o, b->c, kernel, error);
+    report(o, p->b.c, kernel, error);
     return 1;
 }
 
 static int check_case(const options *o, const opcase *c, oct_pool *const *pools) {
-    bed b;
-    if (!bed_make(&b, c, true)) return 0; /* shapes drawn that do not fit */
-    const int64_t count = oct_shape_count(&b.reference.shape) * c->out_count;
-    float *plain = oct_alloc((size_t)count * sizeof *plain), *out = oct_alloc((size_t)count * sizeof *out);
-    float *again = oct_alloc((size_t)count * sizeof *again);
-    const oct_site site = {&b.plan, &b.weights, &b.step};
+    pair p;
+    if (!bed_make(&p.b, c, true)) return 0; /* shapes drawn that do not fit */
+    const opcase wide = case_wide(c);
+    bed_make(&p.wide, &wide, true);
+    const size_t size = (size_t)(oct_shape_count(&p.b.reference.shape) * c->out_count) * sizeof(float);
+    p.plain = oct_alloc(size);
+    p.out = oct_alloc(size);
+    p.again = oct_alloc(size);
+    p.numbers = oct_alloc(size);
+    const oct_site site = {&p.b.plan, &p.b.weights, &p.b.step};
     int failures = 0;
     const oct_kernel *before = NULL; /* whose output is in `plain` */
     for (size_t i = 0; i < oct_kernel_count; i++) {
         const oct_kernel *kernel = &oct_kernels[i];
         if (kernel->op != c->op || !kernel_wanted(o, kernel) || oct_kernel_refuses(&site, kernel) != NULL) continue;
         const oct_kernel *base = plainest(kernel);
-        if (base != NULL && base != before && bed_run(&b, base, NULL, plain) == NULL) before = base;
-        failures += check_kernel(o, &b, kernel, before == base && base != NULL ? plain : NULL, pools, out, again);
+        if (base != NULL && base != before && bed_run(&p.b, base, NULL, p.plain) == NULL) before = base;
+        failures += check_kernel(o, &p, kernel, before == base && base != NULL ? p.plain : NULL, pools);
     }
-    oct_free(plain);
-    oct_free(out);
-    oct_free(again);
-    bed_free(&b);
+    oct_free(p.plain);
+    oct_free(p.out);
+    oct_free(p.again);
+    oct_free(p.numbers);
+    bed_free(&p.b);
+    bed_free(&p.wide);
     return failures;
 }
 

@@ -3,7 +3,9 @@
  *
  * A case is one step on its own: op, attributes, shapes, strides. Cases are drawn from a seed or taken from a model's
  * graph. The step is laid out in a memory full of a guard pattern, run by a kernel, and its output compared with the
- * reference (within the tolerance column of ops.def) and with the plain C kernel's (bit for bit). */
+ * reference (within the tolerance column of ops.def) and with the plain C kernel's (bit for bit). What it stores in
+ * other forms than fp32 is compared with graph/stored.h's rounding of what the same kernel makes in fp32 (bit for bit).
+ */
 #ifndef OCT_TESTS_OPCHECK_H
 #define OCT_TESTS_OPCHECK_H
 
@@ -42,6 +44,7 @@ typedef struct opcase {
     int out_padding;
     oct_form forms[OCT_NODE_INPUTS]; /* of the inputs; channel strides come from the padding */
     oct_form out_forms[2];
+    bool out_factors[2]; /* the form has factors; drawn, as the scales of OCT_PER_CHANNEL are */
     int out_count;
     int in_place; /* the input whose memory the output takes, or -1 */
     fill fill;
@@ -51,7 +54,8 @@ typedef struct opcase {
 } opcase;
 
 /* cases.c */
-void case_fp32(opcase *c); /* all forms fp32, one output */
+void case_fp32(opcase *c);         /* all forms fp32, one output */
+opcase case_wide(const opcase *c); /* the same with one output, in fp32 */
 void case_draw(oct_op op, uint64_t *random, opcase *c);
 bool case_shape(const opcase *c, oct_shape *out); /* false: shapes do not fit */
 void case_print(const opcase *c, oct_text *text);
@@ -66,7 +70,8 @@ typedef struct bed {
     oct_plan_step step;
     oct_plan_tensor tensors[OCT_NODE_INPUTS + 2]; /* the last two are the outputs */
     oct_weights weights;
-    oct_constant constants[OCT_NODE_INPUTS + 1]; /* the last: scales of a weight's channels */
+    oct_constant constants[OCT_NODE_INPUTS + 5]; /* the last: scales of a weight's channels, then two a form stored */
+    float *vectors[4];                           /* of the forms stored: scales, factors */
     oct_array arrays[OCT_NODE_INPUTS];           /* dense inputs for the reference: what is stored */
     oct_stored stored[OCT_NODE_INPUTS];          /* and as it is stored */
     float *scales[OCT_NODE_INPUTS];
@@ -85,8 +90,10 @@ const char *bed_run(bed *b, const oct_kernel *kernel, oct_pool *pool, float *out
 double bed_time(bed *b, const oct_kernel *kernel, int runs);
 /* reference.c: reference and terms of the arrays. */
 void reference_make(bed *b);
-/* An error text, or NULL: `out` against the reference. */
+/* An error text, or NULL: the fp32 output `out` against the reference. */
 const char *reference_compare(const bed *b, const float *out);
+/* The same: what was stored against the rounding of `wide`. */
+const char *stored_compare(const bed *b, const float *wide, const float *out);
 
 /* floor.c: what this machine can do at most, measured: multiply-adds a second by the set, bytes a second. */
 double floor_flops(oct_isa isa);
