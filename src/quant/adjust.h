@@ -35,11 +35,4 @@ octet_status oct_quant_adjust(oct_graph *graph, const oct_decisions *decisions, 
                               oct_adjusted *adjusted);
 void oct_adjusted_free(oct_adjusted *adjusted);
 
-/* Whether the outlier rule keeps the op as the base (action keep16), by the figures of its scale. */
-bool oct_quant_is_kept(const oct_decision *decision, const oct_scale *scale);
-/* The scale file's key of an input: OP, OP.q, OP.k, OP.v, OP.0, OP.1. */
-char *oct_quant_key(oct_arena *arena, const oct_graph_node *node, int input);
-/* How many inputs of a node are made narrow together: 1, an addition's 2, an attention's 3; 0: none ever. */
-int oct_quant_inputs(oct_op op);
-
 #endif

@@ -16,8 +16,8 @@
 typedef struct oct_lowered {
     oct_quantize_decision *decisions; /* of the narrow nodes, in the graph's order */
     size_t count;
-    oct_text report; /* a line an op touched by adjusting and by the outlier rule */
-    oct_arena arena; /* owns what the decisions point to */
+    oct_adjusted adjusted; /* its report has a line an op touched by the outlier rule, too */
+    oct_arena arena;       /* owns, with `adjusted`, what the decisions point to */
 } oct_lowered;
 
 /* Adjusts `graph` (quant/adjust.h) and decides; then oct_graph_quantize(graph, out->decisions, out->count) is right.
@@ -27,8 +27,8 @@ octet_status oct_quant_lower(const oct_recipe *recipe, oct_graph *graph, const o
                              const oct_scale_file *scales, oct_lowered *out);
 void oct_lowered_free(oct_lowered *out);
 
-/* Whether anything of the recipe is to be learnt from pictures: static scales, smoothing, compensated rounding, bias
- * correction. */
-bool oct_quant_needs_pictures(const oct_graph *graph, const oct_decisions *decisions);
+/* The scales of `groups` of `count` weights each, by the recipe's calibrator; `name` stands in errors. */
+octet_status oct_quant_weight_scales(const oct_recipe_numbers *numbers, const char *name, const float *weight,
+                                     size_t groups, size_t count, float *scales);
 
 #endif
