@@ -128,6 +128,28 @@ bool eval_add_detection(eval_figures *figures, const coco_detection *detection) 
     return true;
 }
 
+bool eval_add_truth(eval_figures *figures, const coco_truth *truth) {
+    if (!room((void **)&figures->truths, sizeof *figures->truths, figures->truth_count + 1, &figures->truth_capacity))
+        return false;
+    figures->truths[figures->truth_count++] = *truth;
+    return true;
+}
+
+bool eval_add_detected(eval_figures *figures, const eval_picture *picture) {
+    if (!room((void **)&figures->pictures, sizeof *figures->pictures, figures->n + 1, &figures->picture_capacity))
+        return false;
+    figures->pictures[figures->n++] = *picture;
+    return true;
+}
+
+bool eval_add_classified(eval_figures *figures, const picture_figures *picture) {
+    if (!room((void **)&figures->classified, sizeof *figures->classified, figures->n + 1,
+              &figures->classified_capacity))
+        return false;
+    figures->classified[figures->n++] = *picture;
+    return true;
+}
+
 static bool all_finite(const octet_result *result) {
     size_t rows, columns;
     const float *logits = octet_result_logits(result, &rows, &columns);

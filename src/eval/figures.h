@@ -42,6 +42,10 @@ bool eval_add(eval_figures *figures, const octet_lab_sample *sample, const octet
 /* The same in parts, for detections of another's making: a picture's truths, then a detection of picture `picture`. */
 bool eval_add_picture(eval_figures *figures, const octet_lab_sample *sample);
 bool eval_add_detection(eval_figures *figures, const coco_detection *detection);
+/* And of pictures measured before (eval/keep.h): the next picture's truths and detections first, `picture` = n. */
+bool eval_add_truth(eval_figures *figures, const coco_truth *truth);
+bool eval_add_detected(eval_figures *figures, const eval_picture *picture);
+bool eval_add_classified(eval_figures *figures, const picture_figures *picture);
 /* All figures as a JSON object, as octet eval --json prints them. NULL: no memory. */
 json_t *eval_report(eval_figures *figures);
 void eval_figures_free(eval_figures *figures);
