@@ -45,8 +45,10 @@ static octet_status check_tensor(const oct_plan *plan, int32_t index, const char
     if (index == OCT_NONE) return oct_fail(OCTET_MISMATCH, "engine: no output \"%s\"", what);
     const oct_plan_tensor *tensor = &plan->tensors[index];
     oct_shape expected = oct_shape_of(rank, dims);
-    bool dense = tensor->form.channel_stride == dims[rank - 1] || index == plan->input;
-    if (oct_shape_equal(&tensor->shape, &expected) && tensor->form.format == OCT_FORMAT_FP32 && dense) return OCTET_OK;
+    const bool input = index == plan->input;
+    bool dense = tensor->form.channel_stride == dims[rank - 1] || input;
+    bool floats = input ? oct_form_is_float(&tensor->form) : tensor->form.format == OCT_FORMAT_FP32;
+    if (oct_shape_equal(&tensor->shape, &expected) && floats && dense) return OCTET_OK;
     oct_text text = {0};
     oct_shape_print(&expected, &text);
     oct_text_puts(&text, " fp32, found ");
