@@ -133,11 +133,12 @@ static bool keeps_rows(oct_op op, const oct_attributes *a, const oct_shape *weig
 
 bool oct_stored_is_int8_product(oct_op op, const oct_attributes *attributes, const oct_shape *weight_shape,
                                 const oct_form *input, const oct_form *weight) {
-    if (op != OCT_OP_LINEAR && (op != OCT_OP_CONV2D || attributes->groups != 1)) return false;
+    if (op != OCT_OP_LINEAR && op != OCT_OP_CONV2D) return false;
     if (input->format != OCT_FORMAT_INT8 || weight->format != OCT_FORMAT_INT8 || input->held_wide ||
         weight->held_wide || oct_shape_count(weight_shape) / weight_shape->dims[0] > OCT_INT8_DEPTH)
         return false;
-    if (input->granularity == OCT_PER_ROW) return keeps_rows(op, attributes, weight_shape);
+    if (input->granularity == OCT_PER_ROW)
+        return keeps_rows(op, attributes, weight_shape) && (op == OCT_OP_LINEAR || attributes->groups == 1);
     return input->granularity == OCT_PER_TENSOR;
 }
 

@@ -71,9 +71,9 @@ typedef struct oct_stored {
     const float *scales; /* int8: a row's (activations) or channel's, or NULL: form->scale */
 } oct_stored;
 
-/* Whether a node multiplies codes: CONV2D without groups, or LINEAR, input and weight in codes of int8, at most
- * OCT_INT8_DEPTH terms, the input with a scale a tensor, or a row where an output's row is an input's. The one
- * predicate: what it refuses is computed from the numbers, in float32. */
+/* Whether a node multiplies codes: CONV2D or LINEAR, input and weight in codes of int8, at most OCT_INT8_DEPTH terms,
+ * the input with a scale a tensor, or, without groups, a row where an output's row is an input's. The one predicate:
+ * what it refuses is computed from the numbers, in float32. */
 bool oct_stored_is_int8_product(oct_op op, const oct_attributes *attributes, const oct_shape *weight_shape,
                                 const oct_form *input, const oct_form *weight);
 /* What one node makes of its inputs as stored, before it is stored itself: the op's reference body, or the rule of int8

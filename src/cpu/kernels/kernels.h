@@ -8,6 +8,7 @@
 #include "cpu/kernels/batch_norm_f32.h"
 #include "cpu/kernels/copy_f32.h"
 #include "cpu/kernels/depthwise_f32.h"
+#include "cpu/kernels/depthwise_i8.h"
 #include "cpu/kernels/elementwise_f32.h"
 #include "cpu/kernels/gemm_f32.h"
 #include "cpu/kernels/gemm_i8.h"

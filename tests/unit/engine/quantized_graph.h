@@ -110,7 +110,7 @@ static inline oct_quantize_decision draw_decision(quantized_decisions *q, const 
     return d;
 }
 
-/* One of the plain kinds: products without groups, weights a channel, the last of three linears a row. */
+/* One of the plain kinds: all products, weights a channel, linears a row. */
 static inline oct_quantize_decision plain_decision(const quantized_decisions *q, const oct_graph_node *node,
                                                    quantized_kind kind) {
     const oct_format format = kind == QUANTIZED_INT8   ? OCT_FORMAT_INT8
@@ -124,9 +124,9 @@ static inline oct_quantize_decision plain_decision(const quantized_decisions *q,
 }
 
 static inline bool may_be_narrow(const oct_graph_node *node, quantized_kind kind) {
-    const bool product = node->op == OCT_OP_LINEAR || (node->op == OCT_OP_CONV2D && node->attributes.groups == 1);
-    return product || (kind == QUANTIZED_MIXED && (node->op == OCT_OP_CONV2D || node->op == OCT_OP_GLOBAL_POOL ||
-                                                   node->op == OCT_OP_ADD || node->op == OCT_OP_ATTENTION));
+    const bool product = node->op == OCT_OP_LINEAR || node->op == OCT_OP_CONV2D;
+    return product || (kind == QUANTIZED_MIXED &&
+                       (node->op == OCT_OP_GLOBAL_POOL || node->op == OCT_OP_ADD || node->op == OCT_OP_ATTENTION));
 }
 
 /* `random` draws for QUANTIZED_MIXED. */
@@ -156,10 +156,12 @@ static inline bool exact_graph_make(oct_graph *graph, uint64_t seed) {
     const int64_t size = random_between(&g, 4, 14);
     int32_t x = oct_graph_input(graph, "picture", oct_shape_of(4, (const int64_t[]){1, size, size + 2, 3}));
     x = random_conv(&g, x, random_between(&g, 1, 40), (int)random_between(&g, 1, 4), 2, false);
+    x = random_conv(&g, x, 0, 3, (int)random_between(&g, 1, 3), true);
     const int64_t blocks = random_between(&g, 1, 4);
     for (int64_t i = 0; i < blocks; i++) {
         const int64_t c = random_channels(&g, x);
-        int32_t y = random_conv(&g, x, c * 2 + 1, 1, 1, false);
+        int32_t y = random_conv(&g, x, c * 2 + random_between(&g, 1, 80), 1, 1, false);
+        y = random_conv(&g, y, 0, random_between(&g, 0, 2) == 0 ? 5 : 3, 1, true);
         y = random_conv(&g, y, c + 3, 3, 1, false);
         y = random_conv(&g, y, c, 1, 1, false);
         const oct_attributes add = {.activation = (oct_activation)random_between(&g, 0, 2)};
