@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "study/plan.h"
 
 #define TAIL 0.025 /* of a two-sided 95% interval */
 #define ROUNDS_WANTED 10
@@ -88,13 +89,21 @@ octet_status decision_check_power(const study_file *study, size_t verdict_pictur
 
 /* ---- figures */
 
-/* Whether the run of a figure was made in `environment` (NULL: any). */
-static octet_status made_in(evidence_file *evidence, const char *run, const char *environment, bool *right) {
+/* What a decision is made of. */
+typedef struct deciding {
+    const study_file *study;
+    evidence_file *evidence;
+    const char *environment; /* NULL: any */
+    study_plans plans;
+} deciding;
+
+/* Whether the run of a figure is the study's, and was made in the environment. */
+static octet_status is_ours(const deciding *d, const char *run, bool *right) {
     evidence_rows rows;
-    *right = environment == NULL;
-    if (*right) return OCTET_OK;
-    OCT_TRY(evidence_find(evidence, run, &rows));
-    *right = strcmp(evidence_text(&rows.items[0], "environment"), environment) == 0;
+    *right = study_plans_have(&d->plans, run);
+    if (!*right || d->environment == NULL) return OCTET_OK;
+    OCT_TRY(evidence_find(d->evidence, run, &rows));
+    *right = strcmp(evidence_text(&rows.items[0], "environment"), d->environment) == 0;
     evidence_rows_free(&rows);
     return OCTET_OK;
 }
@@ -105,13 +114,13 @@ static bool counts(const evidence_row *figure) {
     return set[0] == '\0' || strcmp(set, "verdict") == 0;
 }
 
-static octet_status find_figure(evidence_file *evidence, const char *variant, const char *name, const char *environment,
-                                evidence_rows *rows, const evidence_row **found) {
+static octet_status find_figure(const deciding *d, const char *variant, const char *name, evidence_rows *rows,
+                                const evidence_row **found) {
     *found = NULL;
-    OCT_TRY(evidence_list(evidence, EVIDENCE_FIGURE, &(evidence_query){.variant = variant, .name = name}, rows));
+    OCT_TRY(evidence_list(d->evidence, EVIDENCE_FIGURE, &(evidence_query){.variant = variant, .name = name}, rows));
     for (size_t i = 0; i < rows->count && *found == NULL; i++) {
         bool right = false;
-        octet_status status = made_in(evidence, evidence_text(&rows->items[i], "run"), environment, &right);
+        octet_status status = is_ours(d, evidence_text(&rows->items[i], "run"), &right);
         if (status != OCTET_OK) {
             evidence_rows_free(rows);
             return status;
@@ -159,13 +168,12 @@ static void say(const char *variant, decided_bound *out) {
                    most ? "at most" : "at least", bound->limit, bound_outcome_text(out->outcome));
 }
 
-static octet_status decide_bound(evidence_file *evidence, const char *variant, const char *environment,
-                                 decided_bound *out) {
+static octet_status decide_bound(const deciding *d, const char *variant, decided_bound *out) {
     evidence_rows rows;
     const evidence_row *figure;
     out->value = out->low = out->high = NAN;
     out->outcome = BOUND_NOT_MEASURED;
-    OCT_TRY(find_figure(evidence, variant, out->bound->figure, environment, &rows, &figure));
+    OCT_TRY(find_figure(d, variant, out->bound->figure, &rows, &figure));
     if (figure != NULL) {
         memcpy(out->figure, figure->id, sizeof out->figure);
         read_interval(figure, study_find_figure(out->bound->figure)->kind, out);
@@ -191,13 +199,12 @@ static bool relates(double value, study_relation relation, double number) {
     }
 }
 
-static octet_status decide_revisit(evidence_file *evidence, const char *candidate, const char *environment,
-                                   decided_revisit *out) {
+static octet_status decide_revisit(const deciding *d, const char *candidate, decided_revisit *out) {
     evidence_rows rows;
     const evidence_row *figure;
     const char *variant = out->revisit->variant != NULL ? out->revisit->variant : candidate;
     out->value = NAN;
-    OCT_TRY(find_figure(evidence, variant, out->revisit->figure, environment, &rows, &figure));
+    OCT_TRY(find_figure(d, variant, out->revisit->figure, &rows, &figure));
     if (figure != NULL) {
         memcpy(out->figure, figure->id, sizeof out->figure);
         out->value = evidence_number(figure, "value");
@@ -210,7 +217,7 @@ static octet_status decide_revisit(evidence_file *evidence, const char *candidat
 
 /* ---- the whole */
 
-/* Recipes of this variant that the verdict set was opened for, less the present one. */
+/* Recipes (with their scales) of this variant that the verdict set was opened for, less the present one. */
 static octet_status count_openings(evidence_file *evidence, const char *variant, size_t *earlier) {
     evidence_rows rows;
     size_t recipes = 0;
@@ -218,7 +225,8 @@ static octet_status count_openings(evidence_file *evidence, const char *variant,
     for (size_t i = 0; i < rows.count; i++) {
         bool fresh = true;
         for (size_t k = 0; k < i && fresh; k++)
-            fresh = strcmp(evidence_text(&rows.items[i], "recipe"), evidence_text(&rows.items[k], "recipe")) != 0;
+            fresh = strcmp(evidence_text(&rows.items[i], "recipe"), evidence_text(&rows.items[k], "recipe")) != 0 ||
+                    strcmp(evidence_text(&rows.items[i], "scales"), evidence_text(&rows.items[k], "scales")) != 0;
         recipes += fresh;
     }
     *earlier = recipes > 0 ? recipes - 1 : 0;
@@ -235,7 +243,8 @@ static octet_status reserve(const study_file *study, decision *out) {
     return out->bounds != NULL && out->revisits != NULL ? OCTET_OK : oct_fail_memory();
 }
 
-static octet_status decide(const study_file *study, evidence_file *evidence, const char *environment, decision *out) {
+static octet_status decide(const deciding *d, decision *out) {
+    const study_file *study = d->study;
     OCT_TRY(reserve(study, out));
     bool all = true, any_fails = false;
     for (size_t r = 0; r < study->rule_count; r++) {
@@ -243,17 +252,17 @@ static octet_status decide(const study_file *study, evidence_file *evidence, con
         for (size_t b = 0; rule->adopted && b < rule->bound_count; b++) {
             decided_bound *bound = &out->bounds[out->bound_count++];
             *bound = (decided_bound){.rule = rule, .bound = &rule->bounds[b]};
-            OCT_TRY(decide_bound(evidence, out->variant, environment, bound));
+            OCT_TRY(decide_bound(d, out->variant, bound));
             all = all && bound->outcome == BOUND_PASSES;
             any_fails = any_fails || bound->outcome == BOUND_FAILS;
         }
     }
     for (size_t i = 0; i < study->revisit_count; i++) {
         out->revisits[out->revisit_count++] = (decided_revisit){.revisit = &study->revisits[i]};
-        OCT_TRY(decide_revisit(evidence, out->variant, environment, &out->revisits[i]));
+        OCT_TRY(decide_revisit(d, out->variant, &out->revisits[i]));
     }
     out->word = any_fails ? DECISION_DO_NOT_SHIP : all && out->bound_count > 0 ? DECISION_SHIP : DECISION_INCONCLUSIVE;
-    return count_openings(evidence, out->variant, &out->earlier_openings);
+    return count_openings(d->evidence, out->variant, &out->earlier_openings);
 }
 
 octet_status decision_make(const study_file *study, evidence_file *evidence, const char *variant,
@@ -263,7 +272,10 @@ octet_status decision_make(const study_file *study, evidence_file *evidence, con
     if (found == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "%s: has no variant \"%.64s\"", study->path, variant);
     out->variant = found->name;
     if (environment != NULL) (void)snprintf(out->environment, sizeof out->environment, "%s", environment);
-    octet_status status = decide(study, evidence, environment, out);
+    deciding d = {.study = study, .evidence = evidence, .environment = environment};
+    OCT_TRY(study_plans_load(evidence, study, &d.plans));
+    octet_status status = decide(&d, out);
+    study_plans_free(&d.plans);
     if (status != OCTET_OK) decision_free(out);
     return status;
 }

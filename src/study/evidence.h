@@ -23,16 +23,18 @@
  * environment  octet (version), device, machine {...}: octet_lab_machine's object, system, release
  * artifact     kind, name, sha256 and by kind:
  *              study     text: the study file, whole                        sha256 of its bytes
- *              plan      tasks: [{"task", "variant", "set"}...]: what the study is to do, in order
+ *              plan      environment, number (the highest counts), tasks: [{"task", "variant", "set", "run"}...]: what
+ *                        the study is to do, in order                      sha256 of the study file
  *              recipe    [text]                                             of the text, or of the name of a built-in one
  *              scales    bytes                                              of the scale file
  *              set       data, fingerprint, pictures: [{"name", "sha256", "label"}...]; name: calibrate, select, verdict
  *              model     place, architecture                                the weights' fingerprint
  * run          task: calibrate, evaluate, time, stress, premerge, size; variant, [reference: a variant], [set: a name],
- *              options {...}: whatever else decides what comes out; and ids: study, environment, model, [recipe], [scales],
- *              [pictures: of the set]
+ *              options {...}: whatever else decides what comes out; and ids: environment, model, [recipe],
+ *              [calibration: the run that made its scales], [pictures: of the set]. A run is there when it is done, with all that came out of it. Which runs are
+ *              those of a study: plan.h
  * figure       run, variant, name, value, [set], [n], [low, high: two-sided 95%], [kind]: proportion (of n 0-or-1 things,
- *              pictures), mean, ratio, count, size; [unit]
+ *              pictures), mean, ratio, count, size; [scales: the artifact that a calibration made]
  * sample       run, at (number of its first picture in the set), pictures: [{...}...]: up to EVIDENCE_CHUNK pictures in
  *              the set's order. Classification: label, best, top1, top5, ce, and beside a reference rbest, rtop1, kl, rce.
  *              Detection: detections [[label, score, x, y, width, height]...] above the threshold, finite, and beside a
@@ -41,7 +43,8 @@
  *              (what lies between the events), seconds: [every raw sample, in order], [unfinished: why it was cut short],
  *              [throttled], held (the last timed output equals an untimed one), round: which order of candidates. Rows
  *              of one run were taken in turns: sample i of one and sample i of another are a pair
- * opening      variant, recipe (sha256), pictures (the set's id), when (UTC): the verdict set was opened for a frozen recipe
+ * opening      variant, recipe, [scales], pictures (the set), study: ids; when (UTC): the verdict set was opened for a
+ *              frozen recipe, by the rules of that study file
  */
 #define EVIDENCE_TABLES(X)                                                                                             \
     X(ENVIRONMENT, environment) X(ARTIFACT, artifact) X(RUN, run) X(FIGURE, figure) X(SAMPLE, sample)                  \

@@ -115,11 +115,19 @@ static const struct {
     const char *key;
     evidence_table to;
 } references[] = {
-    {EVIDENCE_RUN, "study", EVIDENCE_ARTIFACT},  {EVIDENCE_RUN, "environment", EVIDENCE_ENVIRONMENT},
-    {EVIDENCE_RUN, "model", EVIDENCE_ARTIFACT},  {EVIDENCE_RUN, "recipe", EVIDENCE_ARTIFACT},
-    {EVIDENCE_RUN, "scales", EVIDENCE_ARTIFACT}, {EVIDENCE_RUN, "pictures", EVIDENCE_ARTIFACT},
-    {EVIDENCE_FIGURE, "run", EVIDENCE_RUN},      {EVIDENCE_SAMPLE, "run", EVIDENCE_RUN},
-    {EVIDENCE_TIMING, "run", EVIDENCE_RUN},      {EVIDENCE_OPENING, "pictures", EVIDENCE_ARTIFACT},
+    {EVIDENCE_RUN, "environment", EVIDENCE_ENVIRONMENT},
+    {EVIDENCE_RUN, "model", EVIDENCE_ARTIFACT},
+    {EVIDENCE_RUN, "recipe", EVIDENCE_ARTIFACT},
+    {EVIDENCE_RUN, "calibration", EVIDENCE_RUN},
+    {EVIDENCE_RUN, "pictures", EVIDENCE_ARTIFACT},
+    {EVIDENCE_FIGURE, "run", EVIDENCE_RUN},
+    {EVIDENCE_SAMPLE, "run", EVIDENCE_RUN},
+    {EVIDENCE_TIMING, "run", EVIDENCE_RUN},
+    {EVIDENCE_OPENING, "pictures", EVIDENCE_ARTIFACT},
+    {EVIDENCE_OPENING, "recipe", EVIDENCE_ARTIFACT},
+    {EVIDENCE_OPENING, "scales", EVIDENCE_ARTIFACT},
+    {EVIDENCE_OPENING, "study", EVIDENCE_ARTIFACT},
+    {EVIDENCE_FIGURE, "scales", EVIDENCE_ARTIFACT},
 };
 
 static octet_status check_references(checking *check) {
