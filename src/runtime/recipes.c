@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "graph/quantize.h"
+#include "quant/lower.h"
 #include "runtime/log.h"
 #include "runtime/model_file.h"
 
@@ -163,8 +164,14 @@ octet_status oct_model_recipe_open(octet_model *model, const char *name, const c
 /* ---- the graph */
 
 static octet_status quantize(const oct_model_recipe *r, const oct_decisions *decisions, oct_graph *graph) {
-    (void)decisions, (void)graph;
-    return oct_fail(OCTET_UNSUPPORTED, "recipe %s", r->name);
+    oct_lowered lowered = {0};
+    octet_status status = oct_quant_lower(&r->recipe, graph, decisions, r->has_scales ? &r->scales : NULL, &lowered);
+    if (status == OCTET_OK) status = oct_graph_quantize(graph, lowered.decisions, lowered.count);
+    oct_lowered_free(&lowered);
+    OCT_TRY(status);
+    OCT_TRY(oct_graph_store_base(graph, r->recipe.base));
+    OCT_TRY(oct_pass_fuse_quantize(graph));
+    return oct_graph_hold_wide(graph);
 }
 
 octet_status oct_model_quantize(const octet_model *model, oct_graph *graph) {
