@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Products by tensor cores straight from memory, for few rows (a classifier) or few pixels a picture (a head with its
+ * pooling): no operand passes through shared memory.
+ *
+ * Which terms of a row a lane of mma.sync multiplies is free, as long as both operands agree: a lane takes 16
+ * neighbouring bytes of its rows, which serve two steps. A warp makes MT m-tiles of 16 rows by 8 outputs. With SPLIT
+ * the eight warps of a block share the same outputs and each take every eighth piece of the terms (sums added in order
+ * of warp); else each has outputs of its own. */
+#include "cuda/kernels/kernels.h"
+#include "cuda/kernels/tensor.cuh"
+
+namespace {
+
+constexpr int WARPS = 8, THREADS = WARPS * 32, PIECE = 64; /* bytes of a row that a warp takes at once */
+
+/* A number as its form keeps it. */
+__device__ __forceinline__ float as_stored(const oct_view &form, float x) {
+    if (form.format == OCT_FORMAT_FP16) return __half2float(__float2half_rn(x));
+    if (form.format == OCT_FORMAT_INT8) return static_cast<float>(oct_int8_code(x, form.inverse)) * form.scale;
+    return x;
+}
+
+template <class Sum> __device__ __forceinline__ float with_bias(const oct_epilogue &e, int o, Sum sum);
+template <> __device__ __forceinline__ float with_bias<float>(const oct_epilogue &e, int o, float sum) {
+    return sum + e.bias[o];
+}
+template <> __device__ __forceinline__ float with_bias<int>(const oct_epilogue &e, int o, int sum) {
+    return oct_int8_sum(sum, e.scales[o], e.bias[o]);
+}
+
+/* The mean over a picture's rows of sums in shared memory, a thread an output: a row of the picture first, then the
+ * rows' sums (cpu/kernels/pool_f32.h). */
+template <class Sum>
+__device__ void pool_sums(const oct_tensor_launch &l, const Sum *sums, int pitch, int columns, int first) {
+    const int o = first + threadIdx.x;
+    if (static_cast<int>(threadIdx.x) >= columns || o >= l.outputs) return;
+    float total = 0;
+    for (int y = 0; y < l.height; y++) {
+        float sum = 0;
+        for (int x = 0; x < l.width; x++) {
+            const float v = with_bias<Sum>(l.epilogue, o, sums[(y * l.width + x) * pitch + threadIdx.x]);
+            sum += as_stored(l.between, oct_activate(l.epilogue.activation, v));
+        }
+        total += sum;
+    }
+    const float mean = total / static_cast<float>(l.height * l.width);
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        if (i < l.epilogue.out_count) oct_store(l.epilogue.out[i], blockIdx.y, o, mean, l.epilogue.out[i].inverse);
+}
+
+template <class Sum>
+__device__ void store_sums(const oct_tensor_launch &l, const Sum *sums, int pitch, int parts, int part_size, int rows,
+                           int columns, int64_t first_row, int first) {
+    for (int i = threadIdx.x; i < rows * columns / 4; i += THREADS) {
+        const int row = i / (columns / 4), c = i % (columns / 4) * 4;
+        if (first_row + row >= l.rows || first + c >= l.outputs) continue;
+        float v[4];
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            Sum sum = 0;
+            for (int p = 0; p < parts; p++) sum += sums[p * part_size + row * pitch + c + j];
+            v[j] = with_bias<Sum>(l.epilogue, first + c + j, sum);
+        }
+        finish_quad(l.epilogue, first_row + row, first + c, v);
+    }
+}
+
+template <class Sum, int MT, bool SPLIT, bool POOL>
+__global__ void __launch_bounds__(THREADS) tensor(const __grid_constant__ oct_tensor_launch l) {
+    constexpr int COLUMNS = SPLIT ? 8 : 8 * WARPS, PITCH = COLUMNS + 4, ROWS = MT * 16;
+    extern __shared__ __align__(16) unsigned char shared[];
+    Sum *const sums = reinterpret_cast<Sum *>(shared);
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const int bytes = l.inputs * (sizeof(Sum) == sizeof(int) && l.int8 ? 1 : 2);
+    const int first = static_cast<int>(blockIdx.x) * COLUMNS, o = first + (SPLIT ? 0 : warp * 8) + g;
+    const int64_t pixels = POOL ? l.height * l.width : l.rows;
+    const int64_t base = POOL ? static_cast<int64_t>(blockIdx.y) * pixels : 0,
+                  top = POOL ? 0 : static_cast<int64_t>(blockIdx.y) * ROWS;
+    const char *const x = static_cast<const char *>(l.x.data), *const w = static_cast<const char *>(l.weight);
+    const int64_t x_stride = static_cast<int64_t>(l.x.stride) * (l.int8 ? 1 : 2);
+    Sum d[MT][4] = {};
+    wait_for_grid();
+#pragma unroll 2
+    for (int k = SPLIT ? warp * PIECE : 0; k < bytes; k += SPLIT ? WARPS * PIECE : PIECE) {
+        const int at = k + t * 16;
+        const uint4 zero = make_uint4(0, 0, 0, 0);
+        const bool inside = at < bytes;
+        const uint4 b = inside && o < l.outputs
+                            ? __ldg(reinterpret_cast<const uint4 *>(w + static_cast<int64_t>(o) * bytes + at))
+                            : zero;
+        uint4 a[MT][2];
+#pragma unroll
+        for (int m = 0; m < MT; m++)
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const int64_t row = top + m * 16 + h * 8 + g;
+                a[m][h] =
+                    inside && row < pixels ? *reinterpret_cast<const uint4 *>(x + (base + row) * x_stride + at) : zero;
+            }
+#pragma unroll
+        for (int m = 0; m < MT; m++) {
+            const uint32_t low[4] = {a[m][0].x, a[m][1].x, a[m][0].y, a[m][1].y};
+            const uint32_t high[4] = {a[m][0].z, a[m][1].z, a[m][0].w, a[m][1].w};
+            multiply(d[m], low, b.x, b.y);
+            multiply(d[m], high, b.z, b.w);
+        }
+    }
+    start_next_grid();
+    Sum *const mine = sums + (SPLIT ? warp * ROWS * PITCH : warp * 8) + t * 2;
+#pragma unroll
+    for (int m = 0; m < MT; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            mine[(m * 16 + h * 8 + g) * PITCH] = d[m][2 * h];
+            mine[(m * 16 + h * 8 + g) * PITCH + 1] = d[m][2 * h + 1];
+        }
+    __syncthreads();
+    if (POOL)
+        pool_sums(l, sums, PITCH, COLUMNS, first);
+    else
+        store_sums(l, sums, PITCH, SPLIT ? WARPS : 1, ROWS * PITCH, ROWS, COLUMNS, top, first);
+}
+
+template <class Sum, int MT, bool SPLIT, bool POOL> cudaError_t run(const oct_tensor_launch &l, cudaStream_t stream) {
+    constexpr int COLUMNS = SPLIT ? 8 : 8 * WARPS;
+    const int size = (SPLIT ? WARPS : 1) * MT * 16 * (COLUMNS + 4) * 4;
+    const dim3 grid(static_cast<unsigned>((l.outputs + COLUMNS - 1) / COLUMNS),
+                    static_cast<unsigned>(POOL ? l.pictures : (l.rows + MT * 16 - 1) / (MT * 16)));
+    return launch_chained(tensor<Sum, MT, SPLIT, POOL>, grid, THREADS, size, 1, stream, l);
+}
+
+template <class Sum> cudaError_t choose(const oct_tensor_launch &l, cudaStream_t stream) {
+    if (l.height > 0) return run<Sum, 4, false, true>(l, stream);
+    if (l.rows <= 16) return run<Sum, 1, true, false>(l, stream);
+    return l.rows <= 512 ? run<Sum, 4, true, false>(l, stream) : run<Sum, 4, false, false>(l, stream);
+}
+
+} // namespace
+
+extern "C" cudaError_t oct_run_tensor(const oct_tensor_launch *l, cudaStream_t stream) {
+    return l->int8 ? choose<int>(*l, stream) : choose<float>(*l, stream);
+}
