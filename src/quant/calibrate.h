@@ -4,11 +4,11 @@
  *
  *     max         the largest finite magnitude, exactly
  *     percentile  nearest rank over all finite values, zeros too: the upper end of its bin, so that at least that share
- * is inside, never above the largest; where that share is zeros, the rank among the others entropy     the bin's end
- * under which the codes tell most of the data: least Kullback-Leibler divergence between the bins and what is known of
- * them from codes alone, each code's share spread evenly over what it stands for (the last code stands for all that is
- * clipped, too) mse         the bin's end with the least mean squared error, rounding and clipping, values even inside
- * a bin
+ *                 is inside, never above the largest; where that share is zeros, the rank among the others
+ *     entropy     the bin's end under which the codes tell most of the data: least Kullback-Leibler divergence between
+ *                 the bins and what is known of them from codes alone, each code's share spread evenly over what it
+ *                 stands for (the last code stands for all that is clipped, too)
+ *     mse         the bin's end with the least mean squared error, rounding and clipping, values even inside a bin
  *
  * Entropy and mse try the end of every bin that holds something, so never a threshold below every value; zeros are
  * exact under any and do not count. Of equal thresholds the largest is taken. Each takes (bins that hold something)^2

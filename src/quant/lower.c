@@ -7,29 +7,21 @@
 #include "graph/stored.h"
 #include "quant/inputs.h"
 #include "quant/product.h"
-
-/* What the functions below share. */
-typedef struct lowering {
-    const oct_recipe *recipe;
-    const oct_graph *graph;
-    const oct_decisions *decisions;
-    const oct_scale_file *scales;
-    oct_lowered *out;
-} lowering;
+#include "quant/weights.h"
 
 static float in_range(float scale) {
     if (scale < OCT_SCALE_LEAST) return OCT_SCALE_LEAST;
     return scale > OCT_SCALE_MOST ? OCT_SCALE_MOST : scale;
 }
 
-static octet_status refuse(const lowering *l, const oct_decision *decision, oct_recipe_section section,
+static octet_status refuse(const oct_lowering *l, const oct_decision *decision, oct_recipe_section section,
                            const oct_graph_node *node, const char *why) {
     const oct_recipe_rule *rule = &l->recipe->rules[decision->rules[section]];
     return oct_fail(OCTET_UNSUPPORTED, "%s:%d: %s: %s", l->recipe->document.path, rule->section_lines[section],
                     node->name, why);
 }
 
-static octet_status missing(const lowering *l, const char *what, const char *key) {
+static octet_status missing(const oct_lowering *l, const char *what, const char *key) {
     const char *path = l->scales == NULL ? NULL : l->scales->document.path;
     (void)oct_fail(OCTET_NOT_FOUND, "%s: the recipe %s needs %s for %s, found none", path != NULL ? path : "scales",
                    l->recipe->name, what, key);
@@ -37,7 +29,7 @@ static octet_status missing(const lowering *l, const char *what, const char *key
                     l->recipe->name);
 }
 
-static octet_status no_scale(const lowering *l, const oct_graph_node *node, int input) {
+static octet_status no_scale(const oct_lowering *l, const oct_graph_node *node, int input) {
     oct_arena arena = {0};
     const char *key = oct_quant_key(&arena, node, input);
     const octet_status status = missing(l, "a scale", key != NULL ? key : node->name);
@@ -46,7 +38,7 @@ static octet_status no_scale(const lowering *l, const oct_graph_node *node, int 
 }
 
 /* What the recipe asks of pictures besides scales must be there: without it the op would be another one. */
-static octet_status check_learnt(const lowering *l, const oct_graph_node *node, const oct_decision *decision) {
+static octet_status check_learnt(const oct_lowering *l, const oct_graph_node *node, const oct_decision *decision) {
     const oct_recipe_choice *choice = &decision->choice;
     if (choice->smoothing != OCT_SMOOTHING_NONE && oct_scale_file_smoothing(l->scales, node->name) == NULL)
         return missing(l, "smoothing factors", node->name);
@@ -59,34 +51,7 @@ static octet_status check_learnt(const lowering *l, const oct_graph_node *node, 
 
 /* ---- weights */
 
-static octet_status calibrate_group(const oct_recipe_numbers *numbers, const char *name, const float *values,
-                                    size_t count, float *scale) {
-    oct_histogram *histogram = NULL;
-    oct_calibration calibration;
-    uint8_t zero_point;
-    OCT_TRY(oct_histogram_new(&histogram));
-    oct_histogram_add(histogram, values, count);
-    const octet_status status =
-        oct_calibrate(histogram, name, numbers->calibrator, numbers->percentile, numbers->format, &calibration);
-    oct_histogram_free(histogram);
-    OCT_TRY(status);
-    oct_calibration_scale(&calibration, numbers->format, scale, &zero_point);
-    return OCTET_OK;
-}
-
-octet_status oct_quant_weight_scales(const oct_recipe_numbers *numbers, const char *name, const float *weight,
-                                     size_t groups, size_t count, float *scales) {
-    for (size_t g = 0; g < groups; g++) {
-        const float *values = weight + g * count;
-        if (numbers->calibrator == OCT_CALIBRATE_MAX)
-            scales[g] = oct_format_scale(numbers->format, oct_amax_finite(values, count));
-        else
-            OCT_TRY(calibrate_group(numbers, name, values, count, &scales[g]));
-    }
-    return OCTET_OK;
-}
-
-static octet_status lower_weight(lowering *l, const oct_graph_node *node, const oct_decision *decision,
+static octet_status lower_weight(oct_lowering *l, const oct_graph_node *node, const oct_decision *decision,
                                  oct_quantize_numbers *to) {
     const oct_recipe_numbers *from = &decision->choice.weights;
     oct_product product;
@@ -96,25 +61,23 @@ static octet_status lower_weight(lowering *l, const oct_graph_node *node, const 
     (void)oct_product_of(l->graph, node, &product);
     *to = (oct_quantize_numbers){
         .format = from->format, .granularity = from->granularity, .block = from->block, .scale_rule = from->scale_rule};
-    const bool channel = from->granularity == OCT_PER_CHANNEL;
     if (!oct_format_has_scale(from->format) || from->granularity == OCT_PER_BLOCK) return OCTET_OK;
-    const size_t groups = channel ? (size_t)product.outputs : 1;
+    const size_t groups = oct_weight_groups(from, &product);
     const oct_op_weight *rounded = from->compensated ? oct_scale_file_weight(l->scales, node->name) : NULL;
-    float *scales = oct_arena_alloc(&l->out->arena, groups * sizeof *scales);
+    float *scales = oct_arena_alloc(l->arena, groups * sizeof *scales);
     if (scales == NULL) return oct_fail_memory();
     if (rounded != NULL)
         memcpy(scales, rounded->scales, groups * sizeof *scales);
     else
-        OCT_TRY(oct_quant_weight_scales(from, node->name, l->graph->values[node->inputs[1]].data, groups,
-                                        product.count / groups, scales));
+        OCT_TRY(oct_weight_scales(from, node->name, &product, l->graph->values[node->inputs[1]].data, scales));
     to->scale = scales[0];
-    to->scales = channel ? scales : NULL;
+    to->scales = from->granularity == OCT_PER_CHANNEL ? scales : NULL;
     return OCTET_OK;
 }
 
 /* ---- activations */
 
-static octet_status wrong_entry(const lowering *l, const oct_graph_node *node, const oct_recipe_numbers *numbers,
+static octet_status wrong_entry(const oct_lowering *l, const oct_graph_node *node, const oct_recipe_numbers *numbers,
                                 const oct_scale *scale) {
     oct_text wanted = {0};
     oct_recipe_numbers_print(numbers, &wanted);
@@ -126,8 +89,8 @@ static octet_status wrong_entry(const lowering *l, const oct_graph_node *node, c
 }
 
 /* A scale a channel from the channels' own ranges, none beyond `threshold`. */
-static octet_status channel_scales(lowering *l, const oct_scale *scale, float threshold, oct_quantize_numbers *to) {
-    float *scales = oct_arena_alloc(&l->out->arena, scale->channel_count * sizeof *scales);
+static octet_status channel_scales(oct_lowering *l, const oct_scale *scale, float threshold, oct_quantize_numbers *to) {
+    float *scales = oct_arena_alloc(l->arena, scale->channel_count * sizeof *scales);
     if (scales == NULL) return oct_fail_memory();
     for (size_t c = 0; c < scale->channel_count; c++) {
         const float amax = scale->channels[c] < threshold ? scale->channels[c] : threshold;
@@ -154,10 +117,10 @@ static void clip(const oct_scale *scale, float threshold, oct_quantize_numbers *
 }
 
 /* What the outlier rule says of an input whose static scale is known; *to has the scale. */
-static octet_status apply_outliers(lowering *l, const oct_graph_node *node, const oct_decision *decision,
+static octet_status apply_outliers(oct_lowering *l, const oct_graph_node *node, const oct_decision *decision,
                                    const oct_scale *scale, oct_quantize_numbers *to) {
     if (!oct_quant_is_outlying(decision, scale)) return OCTET_OK;
-    oct_text *report = &l->out->adjusted.report;
+    oct_text *report = &l->adjusted->report;
     const bool clips = decision->choice.outlier_action == OCT_OUTLIER_CLIP;
     oct_text_printf(report, "%s: outliers: max %g, p99.99 %g: %s\n", scale->op, (double)scale->amax,
                     (double)scale->p9999, clips ? "clipped there" : "a scale a channel");
@@ -190,7 +153,7 @@ static octet_status lower_constant(const oct_recipe_numbers *from, const oct_val
     return status;
 }
 
-static octet_status lower_static(lowering *l, const oct_graph_node *node, int input, const oct_decision *decision,
+static octet_status lower_static(oct_lowering *l, const oct_graph_node *node, int input, const oct_decision *decision,
                                  oct_quantize_numbers *to) {
     const oct_recipe_numbers *from = &decision->choice.activations;
     const oct_value *value = &l->graph->values[node->inputs[input]];
@@ -204,7 +167,7 @@ static octet_status lower_static(lowering *l, const oct_graph_node *node, int in
         return wrong_entry(l, node, from, scale);
     to->scale = scale->scales[0];
     if (from->granularity == OCT_PER_CHANNEL) {
-        float *scales = oct_arena_alloc(&l->out->arena, wanted * sizeof *scales);
+        float *scales = oct_arena_alloc(l->arena, wanted * sizeof *scales);
         if (scales == NULL) return oct_fail_memory();
         for (size_t c = 0; c < wanted; c++) scales[c] = in_range(scale->scales[c]);
         to->scales = scales;
@@ -213,7 +176,7 @@ static octet_status lower_static(lowering *l, const oct_graph_node *node, int in
     return apply_outliers(l, node, decision, scale, to);
 }
 
-static octet_status lower_input(lowering *l, size_t index, int input, oct_quantize_numbers *to) {
+octet_status oct_quant_lower_input(oct_lowering *l, size_t index, int input, oct_quantize_numbers *to) {
     const oct_graph_node *node = &l->graph->nodes[index];
     const oct_decision *decision = &l->decisions->nodes[index];
     const oct_recipe_numbers *from = &decision->choice.activations;
@@ -227,51 +190,56 @@ static octet_status lower_input(lowering *l, size_t index, int input, oct_quanti
                                  .scale = 1};
     if (oct_quant_is_static(from)) OCT_TRY(lower_static(l, node, input, decision, to));
     to->scale = in_range(to->scale);
-    if (input == 0) to->factors = l->out->adjusted.inputs[index];
+    if (input == 0) to->factors = l->adjusted->inputs[index];
     return OCTET_OK;
 }
 
 /* ---- nodes */
 
-static octet_status lower_node(lowering *l, size_t index) {
+static octet_status lower_node(oct_lowering *l, size_t index, oct_lowered *out) {
     const oct_graph_node *node = &l->graph->nodes[index];
     const oct_decision *decision = &l->decisions->nodes[index];
-    oct_quantize_decision *to = &l->out->decisions[l->out->count];
-    *to = (oct_quantize_decision){.node = oct_arena_strdup(&l->out->arena, node->name)};
+    oct_quantize_decision *to = &out->decisions[out->count];
+    *to = (oct_quantize_decision){.node = oct_arena_strdup(l->arena, node->name)};
     if (to->node == NULL) return oct_fail_memory();
     if (oct_quant_is_kept(node, decision, l->scales)) {
-        oct_text_printf(&l->out->adjusted.report, "%s: outliers: kept in %s\n", node->name,
+        oct_text_printf(&l->adjusted->report, "%s: outliers: kept in %s\n", node->name,
                         oct_format_name(l->recipe->base));
         return OCTET_OK;
     }
     OCT_TRY(check_learnt(l, node, decision));
     OCT_TRY(lower_weight(l, node, decision, &to->weight));
-    for (int i = 0; i < oct_quant_inputs(node->op); i++) OCT_TRY(lower_input(l, index, i, &to->inputs[i]));
+    for (int i = 0; i < oct_quant_inputs(node->op); i++) OCT_TRY(oct_quant_lower_input(l, index, i, &to->inputs[i]));
     if (node->op == OCT_OP_ATTENTION && to->inputs[0].format != OCT_FORMAT_FP32) {
         if (oct_stored_is_probability(to->inputs[0].format))
             to->probabilities = to->inputs[0].format;
         else
-            oct_text_printf(&l->out->adjusted.report, "%s: probabilities are not kept in %s: left as they are\n",
+            oct_text_printf(&l->adjusted->report, "%s: probabilities are not kept in %s: left as they are\n",
                             node->name, oct_format_name(to->inputs[0].format));
     }
-    l->out->count++;
+    out->count++;
     return OCTET_OK;
 }
 
-static octet_status lower_all(lowering *l) {
-    l->out->decisions = oct_arena_alloc(&l->out->arena, (l->decisions->narrow + 1) * sizeof *l->out->decisions);
-    if (l->out->decisions == NULL) return oct_fail_memory();
+static octet_status lower_all(oct_lowering *l, oct_lowered *out) {
+    out->decisions = oct_arena_alloc(l->arena, (l->decisions->narrow + 1) * sizeof *out->decisions);
+    if (out->decisions == NULL) return oct_fail_memory();
     for (size_t i = 0; i < l->decisions->count; i++)
-        if (l->decisions->nodes[i].is_narrow) OCT_TRY(lower_node(l, i));
-    return l->out->adjusted.report.failed ? oct_fail_memory() : OCTET_OK;
+        if (l->decisions->nodes[i].is_narrow) OCT_TRY(lower_node(l, i, out));
+    return l->adjusted->report.failed ? oct_fail_memory() : OCTET_OK;
 }
 
 octet_status oct_quant_lower(const oct_recipe *recipe, oct_graph *graph, const oct_decisions *decisions,
                              const oct_scale_file *scales, oct_lowered *out) {
     *out = (oct_lowered){0};
     OCT_TRY(oct_quant_adjust(graph, decisions, scales, &out->adjusted));
-    lowering l = {recipe, graph, decisions, scales, out};
-    const octet_status status = lower_all(&l);
+    oct_lowering l = {.recipe = recipe,
+                      .graph = graph,
+                      .decisions = decisions,
+                      .scales = scales,
+                      .adjusted = &out->adjusted,
+                      .arena = &out->arena};
+    const octet_status status = lower_all(&l, out);
     if (status != OCTET_OK) oct_lowered_free(out);
     return status;
 }

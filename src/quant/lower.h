@@ -27,8 +27,15 @@ octet_status oct_quant_lower(const oct_recipe *recipe, oct_graph *graph, const o
                              const oct_scale_file *scales, oct_lowered *out);
 void oct_lowered_free(oct_lowered *out);
 
-/* The scales of `groups` of `count` weights each, by the recipe's calibrator; `name` stands in errors. */
-octet_status oct_quant_weight_scales(const oct_recipe_numbers *numbers, const char *name, const float *weight,
-                                     size_t groups, size_t count, float *scales);
+/* One input alone, of a graph that is adjusted already; what *to points to is in `arena` and in `adjusted`. */
+typedef struct oct_lowering {
+    const oct_recipe *recipe;
+    const oct_graph *graph;
+    const oct_decisions *decisions;
+    const oct_scale_file *scales;
+    oct_adjusted *adjusted;
+    oct_arena *arena;
+} oct_lowering;
+octet_status oct_quant_lower_input(oct_lowering *lowering, size_t node, int input, oct_quantize_numbers *to);
 
 #endif

@@ -217,7 +217,7 @@ void oct_recipe_numbers_print(const oct_recipe_numbers *numbers, oct_text *text)
     if (numbers->granularity == OCT_PER_BLOCK) oct_text_printf(text, " %d", numbers->block);
     if (numbers->dynamic) {
         oct_text_puts(text, " dynamic");
-    } else {
+    } else if (numbers->granularity != OCT_PER_BLOCK) {
         oct_text_printf(text, " %s", oct_calibrator_name(numbers->calibrator));
         if (numbers->calibrator == OCT_CALIBRATE_PERCENTILE)
             oct_text_printf(text, " %s", oct_format_double(numbers->percentile, number));

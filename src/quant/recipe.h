@@ -6,22 +6,29 @@
  *     base: fp16                        fp32, fp16, bf16: all that no rule makes narrow
  *     rules:                            applied in order; of two that say something of one op the later counts,
  *       - ops:                          section by section
- *           kind: conv2d                conv2d, linear, attention, add, global_pool, or a list; absent: conv2d and
- * linear name: "blocks.*"            shell-like pattern of op names, or a list: any of them not: "blocks.0.*" the same:
- * none of them kernel: [1, 1]              height, width of the kernel depthwise: false pixels_from: 2 height * width
- * of the output map, or tokens; also pixels_to channels_in_from: 32        also channels_in_to, channels_out_from,
- * channels_out_to first: 2                    the first 2 of what the rest selects, in the graph's order last: 2 the
- * last 2; with `first`: both ends keep: true                    these stay as the base says; stands alone weights: or
- * none format: e4m3                e4m3, e5m2, int8, mxfp8, nvfp4; fp32, fp16, bf16 (no other key then) granularity:
- * channel        tensor, channel (of the output), block (along the input); of mxfp8, nvfp4: block block: 128 values a
- * block, 8 to 65536; mxfp8 has 32, nvfp4 16 calibrator: max             max (default), percentile, entropy, mse; not
- * for mxfp8, nvfp4 rounding: nearest           nearest (default), compensated: errors go on to weights not yet rounded
+ *           kind: conv2d                conv2d, linear, attention, add, global_pool, or a list; absent: conv2d, linear
+ *           name: "blocks.*"            shell-like pattern of op names, or a list: any of them
+ *           not: "blocks.0.*"           the same: none of them
+ *           kernel: [1, 1]              height, width of the kernel
+ *           depthwise: false
+ *           pixels_from: 2              height * width of the output map, or tokens; also pixels_to
+ *           channels_in_from: 32        also channels_in_to, channels_out_from, channels_out_to
+ *           first: 2                    the first 2 of what the rest selects, in the graph's order
+ *           last: 2                     the last 2; with `first`: both ends
+ *         keep: true                    these stay as the base says; stands alone
+ *         weights:                      or none
+ *           format: e4m3                e4m3, e5m2, int8, mxfp8, nvfp4; fp32, fp16, bf16 (no other key then)
+ *           granularity: channel        tensor, channel (of the output), block (along the input; all of mxfp8, nvfp4)
+ *           block: 128                  values a block, 8 to 65536; mxfp8 has 32, nvfp4 16
+ *           calibrator: max             of tensor and channel: max (default), percentile, entropy, mse
+ *           rounding: compensated       of tensor and channel: errors go on to weights not yet rounded; or nearest
  *           scale: floor                mxfp8: floor (default), ceil
  *         activations:                  or none
  *           format: e4m3                the same, and uint8 (tensor, channel)
- *           granularity: tensor         static: tensor, channel; dynamic, from the values themselves: row, block (of a
- * row) calibrator: percentile      static only: max (default), percentile, entropy, mse percentile: 99.99 with that
- * calibrator smoothing: 0.5                exponent 0 to 1, searched, or none: scales moved from activations to weights
+ *           granularity: tensor         static: tensor, channel; dynamic, from the values themselves: row, block
+ *           calibrator: percentile      static only: max (default), percentile, entropy, mse
+ *           percentile: 99.99           with that calibrator
+ *         smoothing: 0.5                exponent 0 to 1, searched, or none: scales moved from activations to weights
  *         equalization: true            scales moved between the weights of consecutive ops
  *         bias_correction: true         the mean error of the output goes into the bias
  *         outliers:                     static activations whose figure is above the limit, or none

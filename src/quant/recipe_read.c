@@ -220,7 +220,16 @@ static octet_status read_granularity(const oct_document *document, const oct_nod
     numbers->block = (int)block;
     OCT_TRY(refuse(document, map, "scale", "only mxfp8 has a scale rule"));
     if (numbers->dynamic) return no_calibrator(document, map, "a row's scale comes from the row: nothing to calibrate");
-    return read_calibrator(document, map, numbers);
+    if (numbers->granularity != OCT_PER_BLOCK) return read_calibrator(document, map, numbers);
+    return no_calibrator(document, map, "a block's scale is that of its largest: nothing to calibrate");
+}
+
+/* Errors are made good by weights that share nothing but the output: scales stay as they were found. */
+static octet_status check_compensated(const oct_document *document, const oct_node *map,
+                                      const oct_recipe_numbers *numbers) {
+    if (!numbers->compensated || numbers->granularity != OCT_PER_BLOCK) return OCTET_OK;
+    return oct_node_fail(document, oct_node_get(map, "rounding"),
+                         "rounding: compensated goes with a scale a tensor or channel, not a block");
 }
 
 static octet_status read_numbers(const oct_document *document, const oct_node *rule, bool weights,
@@ -240,9 +249,14 @@ static octet_status read_numbers(const oct_document *document, const oct_node *r
     numbers->is_set = true;
     numbers->format = (oct_format)oct_format_by_name(formats[index]);
     numbers->compensated = rounding == 1;
-    if (oct_format_get(numbers->format)->block > 1) return read_block_format(document, map, numbers);
-    if (oct_format_has_scale(numbers->format) || numbers->format == OCT_FORMAT_UINT8)
-        return read_granularity(document, map, weights, numbers);
+    if (oct_format_get(numbers->format)->block > 1) {
+        OCT_TRY(read_block_format(document, map, numbers));
+        return check_compensated(document, map, numbers);
+    }
+    if (oct_format_has_scale(numbers->format) || numbers->format == OCT_FORMAT_UINT8) {
+        OCT_TRY(read_granularity(document, map, weights, numbers));
+        return check_compensated(document, map, numbers);
+    }
     for (size_t i = 1; keys_of_weights[i] != NULL; i++) {
         OCT_TRY(refuse(document, map, keys_of_weights[i], "this format has no scale: 'format' stands alone"));
     }

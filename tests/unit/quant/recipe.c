@@ -115,6 +115,11 @@ static const mistake mistakes[] = {
     {HEAD RULE "    weights: {format: nvfp4, block: 32}\n", 5, "block", NULL},
     {HEAD RULE "    weights: {format: mxfp8, granularity: tensor}\n", 5, "granularity", NULL},
     {HEAD RULE "    weights: {format: mxfp8, calibrator: max}\n", 5, "nothing to calibrate", NULL},
+    {HEAD RULE "    weights: {format: mxfp8, rounding: compensated}\n", 5, "not a block", NULL},
+    {HEAD RULE "    weights: {format: int8, granularity: block, block: 8, rounding: compensated}\n", 5, "not a block",
+     NULL},
+    {HEAD RULE "    weights: {format: int8, granularity: block, block: 8, calibrator: mse}\n", 5,
+     "nothing to calibrate", NULL},
     {HEAD RULE "    weights: {format: nvfp4, scale: ceil}\n", 5, "only mxfp8", NULL},
     {HEAD RULE "    activations: {format: int8, granularity: tensor, rounding: nearest}\n", 5, "rounding", NULL},
     {HEAD RULE "    activations: {format: int8, granularity: row, calibrator: max}\n", 5, "nothing to calibrate", NULL},
@@ -235,11 +240,11 @@ static void test_tables(void **state) {
                  "pool global_pool [1, 32]: bf16 (base, line 2)\n"
                  "d linear [1, 10]: bf16 (base, line 2)\n"
                  "recipe none at all: 0 of 5 ops narrow, the others bf16\n");
-    expect_table(HEAD "  - ops: {}\n" NUMBERS                                                               /* 4 .. 6 */
-                      "    smoothing: searched\n"                                                           /* 7 */
-                      "  - ops: {kind: conv2d, depthwise: true}\n    keep: true\n"                          /* 8 */
-                      "  - ops: {name: ['[ac]', d], last: 2}\n"                                             /* 10 */
-                      "    weights: {format: e4m3, granularity: block, block: 16, rounding: compensated}\n" /* 11 */
+    expect_table(HEAD "  - ops: {}\n" NUMBERS                                                      /* 4 .. 6 */
+                      "    smoothing: searched\n"                                                  /* 7 */
+                      "  - ops: {kind: conv2d, depthwise: true}\n    keep: true\n"                 /* 8 */
+                      "  - ops: {name: ['[ac]', d], last: 2}\n"                                    /* 10 */
+                      "    weights: {format: e4m3, granularity: channel, rounding: compensated}\n" /* 11 */
                       "    bias_correction: true\n"
                       "  - ops: {kind: conv2d, kernel: [1, 1], pixels_from: 64, channels_out_from: 32}\n" /* 13 */
                       "    activations:\n      format: int8\n      granularity: tensor\n      calibrator: percentile\n"
@@ -249,11 +254,11 @@ static void test_tables(void **state) {
                  "a conv2d [1, 8, 8, 16]: weights int8 channel max, activations int8 tensor max, smoothing searched "
                  "(rule 1, line 4)\n"
                  "b conv2d [1, 8, 8, 16]: fp16 (rule 2, line 8)\n"
-                 "c conv2d [1, 8, 8, 32]: weights e4m3 compensated block 16 max, activations int8 tensor percentile "
+                 "c conv2d [1, 8, 8, 32]: weights e4m3 compensated channel max, activations int8 tensor percentile "
                  "99.99, smoothing searched, bias correction, per_channel where max/p99.99 > 100 (rule 1, line 4; rule "
                  "3, line 10; rule 4, line 13)\n"
                  "pool global_pool [1, 32]: activations mxfp8 ceil (rule 5, line 20)\n"
-                 "d linear [1, 10]: weights e4m3 compensated block 16 max, activations int8 tensor max, smoothing "
+                 "d linear [1, 10]: weights e4m3 compensated channel max, activations int8 tensor max, smoothing "
                  "searched, bias correction (rule 1, line 4; rule 3, line 10)\n"
                  "recipe r: 4 of 5 ops narrow, the others fp16\n");
     /* later says other: none, and both ends */
