@@ -31,8 +31,8 @@
  *              model     place, architecture                                the weights' fingerprint
  * run          task: calibrate, evaluate, time, stress, premerge, size; variant, [reference: a variant], [set: a name],
  *              options {...}: whatever else decides what comes out; and ids: environment, model, [recipe],
- *              [calibration: the run that made its scales], [pictures: of the set]. A run is there when it is done, with all that came out of it. Which runs are
- *              those of a study: plan.h
+ *              [calibration: the run that made its scales], [pictures: of the set]. A run is there when it is done, with
+ *              all that came out of it. Which runs are those of a study: plan.h
  * figure       run, variant, name, value, [set], [n], [low, high: two-sided 95%], [kind]: proportion (of n 0-or-1 things,
  *              pictures), mean, ratio, count, size; [scales: the artifact that a calibration made]
  * sample       run, at (number of its first picture in the set), pictures: [{...}...]: up to EVIDENCE_CHUNK pictures in
