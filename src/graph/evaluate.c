@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "graph/exact.h"
 #include "graph/ops.h"
 #include "graph/stored.h"
 
@@ -17,6 +18,7 @@ typedef struct evaluation {
     oct_stored (*stored)[2];
     size_t *uses; /* readers still to run, plus one if an output */
     size_t count;
+    bool exact; /* products of e4m3 as the tensor cores sum them */
 } evaluation;
 
 static bool is_input(const oct_graph *graph, size_t value) {
@@ -128,7 +130,15 @@ static octet_status run_node(const oct_graph *graph, evaluation *run, const oct_
     const oct_value *value = &graph->values[node->output];
     oct_array made = {value->shape, oct_alloc((size_t)oct_shape_count(&value->shape) * sizeof(float))};
     if (made.data == NULL) return oct_fail_memory();
-    oct_stored_reference(node->op, &node->attributes, inputs, node->input_count, &made);
+    octet_status status = OCTET_OK;
+    if (run->exact && oct_exact_is_product(node->op, &node->attributes, inputs))
+        status = oct_exact_product(node->op, &node->attributes, inputs, 0, &made);
+    else
+        oct_stored_reference(node->op, &node->attributes, inputs, node->input_count, &made);
+    if (status != OCTET_OK) {
+        oct_free(made.data);
+        return status;
+    }
     oct_stored *stored = run->stored[node->output];
     OCT_TRY(store(graph, value, made.data, stored));
     if (tap != NULL) tap(user, node, &stored[0].array);
@@ -164,8 +174,8 @@ static octet_status take_outputs(const oct_graph *graph, evaluation *run, oct_ar
     return OCTET_OK;
 }
 
-octet_status oct_graph_evaluate(const oct_graph *graph, const float *input, oct_array *outputs, size_t output_count,
-                                oct_graph_tap tap, void *user) {
+static octet_status evaluate(const oct_graph *graph, const float *input, bool exact, oct_array *outputs,
+                             size_t output_count, oct_graph_tap tap, void *user) {
     for (size_t i = 0; i < output_count; i++) outputs[i] = (oct_array){0};
     size_t count = oct_graph_output_count(graph);
     if (output_count != count) {
@@ -174,10 +184,21 @@ octet_status oct_graph_evaluate(const oct_graph *graph, const float *input, oct_
     }
     evaluation run;
     octet_status status = run_begin(graph, input, &run);
+    run.exact = exact;
     for (size_t i = 0; i < graph->node_count && status == OCTET_OK; i++) {
         status = run_node(graph, &run, &graph->nodes[i], tap, user);
     }
     if (status == OCTET_OK) status = take_outputs(graph, &run, outputs, output_count);
     run_end(graph, &run);
     return status;
+}
+
+octet_status oct_graph_evaluate(const oct_graph *graph, const float *input, oct_array *outputs, size_t output_count,
+                                oct_graph_tap tap, void *user) {
+    return evaluate(graph, input, false, outputs, output_count, tap, user);
+}
+
+octet_status oct_graph_evaluate_exact(const oct_graph *graph, const float *input, oct_array *outputs,
+                                      size_t output_count, oct_graph_tap tap, void *user) {
+    return evaluate(graph, input, true, outputs, output_count, tap, user);
 }

@@ -48,5 +48,8 @@ size_t oct_graph_output_count(const oct_graph *graph);
 typedef void (*oct_graph_tap)(void *user, const oct_graph_node *node, const oct_array *output);
 octet_status oct_graph_evaluate(const oct_graph *graph, const float *input, oct_array *outputs, size_t output_count,
                                 oct_graph_tap tap, void *user);
+/* The same with products of e4m3 summed as Hopper's tensor cores sum them (graph/exact.h). */
+octet_status oct_graph_evaluate_exact(const oct_graph *graph, const float *input, oct_array *outputs,
+                                      size_t output_count, oct_graph_tap tap, void *user);
 
 #endif

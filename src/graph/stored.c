@@ -164,13 +164,13 @@ static int32_t dot(const int8_t *a, const int8_t *b, int64_t count) {
 }
 
 /* The rule of int8 products at one element of the output: `row` of the input's rows gives the scale. */
-static float finish(const oct_attributes *a, const oct_stored *inputs, int32_t sum, int64_t row, int64_t at,
-                    int64_t o) {
+float oct_stored_finish(const oct_attributes *a, const oct_stored *inputs, float sum, int64_t row, int64_t at,
+                        int64_t o) {
     const oct_stored *x = &inputs[0], *weight = &inputs[1];
     const int bias = oct_bias_index(a), residual = oct_residual_index(a);
     const float scale = (x->scales != NULL ? x->scales[row] : x->form->scale) *
                         (weight->scales != NULL ? weight->scales[o] : weight->form->scale);
-    float v = fmaf((float)sum, scale, bias != OCT_NONE ? inputs[bias].array.data[o] : 0.0f);
+    float v = fmaf(sum, scale, bias != OCT_NONE ? inputs[bias].array.data[o] : 0.0f);
     if (residual != OCT_NONE) v += inputs[residual].array.data[at];
     return activate(a->activation, v);
 }
@@ -182,7 +182,7 @@ static void int8_linear(const oct_attributes *a, const oct_stored *inputs, oct_a
     for (int64_t row = 0; row < rows; row++) {
         for (int64_t o = 0; o < outputs; o++) {
             const int32_t sum = dot(inputs[0].codes + row * depth, inputs[1].codes + o * depth, depth);
-            output->data[row * outputs + o] = finish(a, inputs, sum, row, row * outputs + o, o);
+            output->data[row * outputs + o] = oct_stored_finish(a, inputs, (float)sum, row, row * outputs + o, o);
         }
     }
 }
@@ -211,7 +211,8 @@ static void int8_conv2d(const oct_attributes *a, const oct_stored *inputs, oct_a
         for (int64_t o = 0; o < out->dims[3]; o++) {
             const int32_t sum = window(inputs, n, y * a->stride_h - a->pad_top, x * a->stride_w - a->pad_left, o,
                                        o / group * weight->dims[3]);
-            output->data[row * out->dims[3] + o] = finish(a, inputs, sum, row, row * out->dims[3] + o, o);
+            output->data[row * out->dims[3] + o] =
+                oct_stored_finish(a, inputs, (float)sum, row, row * out->dims[3] + o, o);
         }
     }
 }

@@ -76,6 +76,10 @@ typedef struct oct_stored {
  * what it refuses is computed from the numbers, in float32. */
 bool oct_stored_is_int8_product(oct_op op, const oct_attributes *attributes, const oct_shape *weight_shape,
                                 const oct_form *input, const oct_form *weight);
+/* The end of a product of codes, at one element of the output: output channel o, `row` of the input's rows, `at` in the
+ * output; `inputs` are the node's, `sum` is of codes. As in the rule above. */
+float oct_stored_finish(const oct_attributes *attributes, const oct_stored *inputs, float sum, int64_t row, int64_t at,
+                        int64_t o);
 /* What one node makes of its inputs as stored, before it is stored itself: the op's reference body, or the rule of int8
  * products. */
 void oct_stored_reference(oct_op op, const oct_attributes *attributes, const oct_stored *inputs, int count,
