@@ -133,8 +133,3 @@ octet_status octet_lab_recipe_describe(octet_model *model, const char *name, con
     }
     return oct_give_text(&out, result);
 }
-octet_status octet_lab_calibrate(const char *place, const octet_lab_calibrate_options *options,
-                                 octet_lab_calibrate_progress progress, void *user, const char *output) {
-    (void)place, (void)options, (void)progress, (void)user, (void)output;
-    return oct_fail(OCTET_UNSUPPORTED, "calibrate");
-}

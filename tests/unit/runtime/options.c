@@ -116,6 +116,17 @@ static void test_open(void **state) {
     assert_int_equal(octet_model_batch(model), 1);
     octet_model_close(&model);
     given.it.open = (octet_open_options)OCTET_OPEN_OPTIONS_DEFAULT;
+    given.it.open.recipe = "no such recipe"; /* beyond a struct of before there were recipes */
+    given.it.open.struct_size = offsetof(octet_open_options, recipe);
+    RUNS_OK(octet_model_open(directory, &given.it.open, &model));
+    octet_model_close(&model);
+    given.it.open.struct_size = sizeof given.it.open;
+    FAILS(octet_model_open(directory, &given.it.open, &model), OCTET_NOT_FOUND, "no recipe \"no such recipe\"");
+    given.it.open = (octet_open_options)OCTET_OPEN_OPTIONS_DEFAULT;
+    given.it.open.scales = "scales.json";
+    FAILS(octet_model_open(directory, &given.it.open, &model), OCTET_INVALID_ARGUMENT,
+          "expected a recipe that uses them");
+    given.it.open = (octet_open_options)OCTET_OPEN_OPTIONS_DEFAULT;
     given.it.open.batch = 2;
     given.it.open.struct_size += 16;
     RUNS_OK(octet_model_open(directory, &given.it.open, &model));
@@ -262,6 +273,18 @@ static void test_null_arguments(void **state) {
         octet_lab_time_engine(session, 1, NULL),
         octet_lab_output_checksum(NULL, &sum),
         octet_lab_output_checksum(session, NULL),
+        octet_lab_set_jitter(NULL, 0.0, 1),
+        octet_lab_set_jitter(session, 2.0, 1),
+        octet_lab_open_recipe(directory, NULL, "x", NULL, &none),
+        octet_lab_open_recipe(directory, NULL, NULL, "x", &none),
+        octet_lab_recipe_text(NULL, "fp16", &text),
+        octet_lab_recipe_text(model, NULL, &text),
+        octet_lab_recipe_text(model, "fp16", NULL),
+        octet_lab_recipe_names(NULL, &text),
+        octet_lab_recipe_describe(NULL, "x", "y", 0, &text),
+        octet_lab_recipe_describe(model, "x", NULL, 0, &text),
+        octet_lab_recipe_check(NULL),
+        octet_lab_calibrate(NULL, NULL, NULL, NULL, "a.json"),
     };
     for (size_t i = 0; i < sizeof found / sizeof found[0]; i++) {
         if (found[i] != OCTET_INVALID_ARGUMENT) fail_msg("call %zu: found %s", i, octet_status_name(found[i]));
