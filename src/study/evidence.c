@@ -53,7 +53,11 @@ octet_status evidence_fail(const evidence_file *evidence, const char *doing) {
     const char *text = sqlite3_errmsg(evidence->database), *path = evidence->path;
     switch (primary) {
     case SQLITE_FULL:
-        (void)oct_fail(OCTET_IO, "%s: %s: the disk is full", path, doing);
+    case SQLITE_IOERR:
+        if (primary == SQLITE_FULL)
+            (void)oct_fail(OCTET_IO, "%s: %s: the disk is full", path, doing);
+        else
+            (void)oct_fail(OCTET_IO, "%s: %s: %s (SQLite %d)", path, doing, text, code);
         return oct_hint("what was committed before is kept; make room, then run again: it goes on from there");
     case SQLITE_NOMEM:
         return oct_fail_memory();
