@@ -79,6 +79,10 @@ OCTET_API octet_status octet_lab_recipe_names(const octet_model *model, char **t
  * recipe. The result is the caller's to octet_free. */
 OCTET_API octet_status octet_lab_recipe_describe(octet_model *model, const char *name, const char *text, int json,
                                                  char **result);
+/* Whether a recipe (text and conditions as for octet_lab_recipe_describe) needs pictures of this checkpoint: static
+ * scales, or something else that octet_lab_calibrate finds. */
+OCTET_API octet_status octet_lab_recipe_needs_pictures(octet_model *model, const char *name, const char *text,
+                                                       int *needs);
 /* Whether a file is a right recipe by itself, whatever the model; the error says the line. */
 OCTET_API octet_status octet_lab_recipe_check(const char *path);
 

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "graph/ops.h"
 #include "octet/lab.h"
+#include "quant/learn.h"
 #include "runtime/give.h"
 #include "runtime/options.h"
 #include "runtime/recipes.h"
@@ -114,17 +115,22 @@ static octet_status describe(octet_model *model, const oct_recipe *recipe, bool 
     return status;
 }
 
+/* The recipe of a text, for a model that was opened without one. */
+static octet_status parse_for(const octet_model *model, const char *name, const char *text, oct_recipe *recipe) {
+    if (text == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "recipe: expected its text, found NULL");
+    if (model->recipe != NULL)
+        return oct_fail(OCTET_INVALID_ARGUMENT, "recipe: expected a model opened without one, found %s",
+                        model->recipe->name);
+    return oct_recipe_parse(recipe, name, text, strlen(text));
+}
+
 octet_status octet_lab_recipe_describe(octet_model *model, const char *name, const char *text, int json,
                                        char **result) {
     oct_recipe recipe;
     oct_text out = {0};
     if (result != NULL) *result = NULL;
     OCT_TRY(need_checkpoint(model, name, result, "recipe"));
-    if (text == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "recipe: expected its text, found NULL");
-    if (model->recipe != NULL)
-        return oct_fail(OCTET_INVALID_ARGUMENT, "recipe: expected a model opened without one, found %s",
-                        model->recipe->name);
-    OCT_TRY(oct_recipe_parse(&recipe, name, text, strlen(text)));
+    OCT_TRY(parse_for(model, name, text, &recipe));
     octet_status status = describe(model, &recipe, json != 0, &out);
     oct_recipe_free(&recipe);
     if (status != OCTET_OK) {
@@ -132,4 +138,28 @@ octet_status octet_lab_recipe_describe(octet_model *model, const char *name, con
         return status;
     }
     return oct_give_text(&out, result);
+}
+
+static octet_status needs_pictures(octet_model *model, const oct_recipe *recipe, int *needs) {
+    oct_graph graph;
+    oct_decisions decisions = {0};
+    oct_quant_watch_list list = {0};
+    OCT_TRY(oct_model_graph(model, model->height, model->width, &graph));
+    octet_status status = oct_recipe_apply(recipe, &graph, &decisions);
+    if (status == OCTET_OK) status = oct_quant_needs(recipe, &graph, &decisions, NULL, &list);
+    if (status == OCTET_OK) *needs = list.pass != OCT_PASS_NONE;
+    oct_quant_watch_list_free(&list);
+    oct_decisions_free(&decisions);
+    oct_graph_free(&graph);
+    return status;
+}
+
+octet_status octet_lab_recipe_needs_pictures(octet_model *model, const char *name, const char *text, int *needs) {
+    oct_recipe recipe;
+    OCT_TRY(need_checkpoint(model, name, needs, "recipe"));
+    *needs = 0;
+    OCT_TRY(parse_for(model, name, text, &recipe));
+    octet_status status = needs_pictures(model, &recipe, needs);
+    oct_recipe_free(&recipe);
+    return status;
 }
