@@ -81,7 +81,8 @@ const char *oct_kernel_refuses(const oct_site *site, const oct_kernel *kernel) {
 }
 
 static const char *refusal(const oct_site *site, const oct_kernel *kernel, oct_isa limit) {
-    static const char *const needs[OCT_ISA_COUNT] = {"needs c", "needs avx2", "needs avx512", "needs vnni"};
+    static const char *const needs[OCT_ISA_COUNT] = {"needs c", "needs avx2", "needs avx512", "needs vnni",
+                                                     "needs amx"};
     return kernel->isa > limit ? needs[kernel->isa] : oct_kernel_refuses(site, kernel);
 }
 

@@ -20,7 +20,7 @@ static void put_kernels(oct_text *text, oct_op op, oct_isa isa) {
 }
 
 void oct_cpu_support(oct_text *text) {
-    oct_text_puts(text, "| op | C | AVX2 | AVX-512 | VNNI |\n|---|---|---|---|---|\n");
+    oct_text_puts(text, "| op | C | AVX2 | AVX-512 | VNNI | AMX |\n|---|---|---|---|---|---|\n");
     for (int op = 0; op < OCT_OP_COUNT; op++) {
         oct_text_printf(text, "| %s", oct_op_rows[op].name);
         for (int isa = 0; isa < OCT_ISA_COUNT; isa++) put_kernels(text, (oct_op)op, (oct_isa)isa);

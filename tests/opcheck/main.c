@@ -7,7 +7,7 @@
 #include "opcheck/opcheck.h"
 
 static const char usage[] =
-    "opcheck [--list | --missing | --bench] [--kernel GLOB] [--op NAME] [--isa c|avx2|avx512|vnni]\n"
+    "opcheck [--list | --missing | --bench] [--kernel GLOB] [--op NAME] [--isa c|avx2|avx512|vnni|amx]\n"
     "        [--seed N] [--rounds N] [--shapes MODEL[:HEIGHTxWIDTH]]\n"
     "\n"
     "Checks kernels against their op's reference body and the plain C kernel, for drawn shapes or a model's.\n"
@@ -81,7 +81,7 @@ int main(int count, char **arguments) {
         } else if (strcmp(name, "--shapes") == 0) {
             o.shapes = value;
         } else if (strcmp(name, "--isa") == 0) {
-            if (!parse_isa(value, &o.isa)) return wrong("--isa: expected c, avx2, avx512 or vnni");
+            if (!parse_isa(value, &o.isa)) return wrong("--isa: expected c, avx2, avx512, vnni or amx");
             o.only_isa = true;
         } else if (strcmp(name, "--seed") == 0) {
             if (!oct_parse_int(value, 0, INT64_MAX, &number)) return wrong("--seed: expected a number");

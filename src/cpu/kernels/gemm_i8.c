@@ -8,15 +8,11 @@
 #define UNIT 4
 
 static void sums(const oct_gemm_i8 *g, int64_t r, int32_t sum[WIDTH]) {
-    const int8_t *weights = (const int8_t *)g->panel;
+    const int8_t *a = g->a + r * g->row_stride;
     for (int j = 0; j < WIDTH; j++) sum[j] = 0;
-    for (int64_t s = 0; s < g->segments; s++) {
-        const int8_t *a = g->a + r * g->row_stride + s * g->segment_stride;
-        for (int64_t k = 0; k < g->length; k++) {
-            const int8_t *w = weights + k / UNIT * UNIT * WIDTH + k % UNIT;
-            for (int j = 0; j < WIDTH; j++) sum[j] += (int32_t)a[k] * (int32_t)w[j * UNIT];
-        }
-        weights += (g->length + UNIT - 1) / UNIT * UNIT * WIDTH;
+    for (int64_t k = 0; k < g->depth; k++) {
+        const int8_t *w = (const int8_t *)g->panel + k / UNIT * UNIT * WIDTH + k % UNIT;
+        for (int j = 0; j < WIDTH; j++) sum[j] += (int32_t)a[k] * (int32_t)w[j * UNIT];
     }
 }
 
@@ -28,9 +24,9 @@ void oct_gemm_i8_4x16_c(const oct_gemm_i8 *g) {
             const float scale = g->row_scales != NULL ? g->row_scales[r] * g->scales[j] : g->scales[j];
             float v = fmaf((float)sum[j], scale, g->bias[j]);
             if (g->residual != NULL) v += g->residual[r * g->residual_stride + j];
-            v = oct_activate(g->activation, v);
+            v = oct_activate(g->finish.activation, v);
             if (g->out != NULL) g->out[r * g->out_stride + j] = v;
-            if (g->codes != NULL) g->codes[r * g->code_stride + j] = oct_stored_int8(v, g->inverse);
+            if (g->codes != NULL) g->codes[r * g->code_stride + j] = oct_stored_int8(v, g->finish.inverse);
         }
     }
 }

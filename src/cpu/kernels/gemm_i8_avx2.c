@@ -48,11 +48,11 @@ OCT_INLINE void finish(const oct_gemm_i8 *g, __m256i sum, int64_t r, int v) {
     __m256 x = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), scale, _mm256_loadu_ps(g->bias + 8 * v));
     if (g->residual != NULL)
         x = _mm256_add_ps(x, _mm256_maskload_ps(g->residual + r * g->residual_stride + 8 * v, mask));
-    x = oct_v_activate(g->activation, x);
+    x = oct_v_activate(g->finish.activation, x);
     if (g->out != NULL) _mm256_maskstore_ps(g->out + r * g->out_stride + 8 * v, mask, x);
     if (g->codes != NULL)
-        oct_v_store_bytes((uint8_t *)g->codes + r * g->code_stride + 8 * v, oct_v_int8(x, _mm256_set1_ps(g->inverse)),
-                          count);
+        oct_v_store_bytes((uint8_t *)g->codes + r * g->code_stride + 8 * v,
+                          oct_v_int8(x, _mm256_set1_ps(g->finish.inverse)), count);
 }
 
 OCT_INLINE void tile(const oct_gemm_i8 *g, int64_t row, const int rows) {
@@ -61,15 +61,13 @@ OCT_INLINE void tile(const oct_gemm_i8 *g, int64_t row, const int rows) {
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++) acc[r][0] = acc[r][1] = _mm256_setzero_si256();
     const uint8_t *panel = g->panel;
-    for (int64_t s = 0; s < g->segments; s++) {
-        const int8_t *a = g->a + row * g->row_stride + s * g->segment_stride;
-        for (int64_t k = 0; k < g->length; k += CHUNK) {
-            const int64_t count = g->length - k < CHUNK ? g->length - k : CHUNK;
-            const int64_t steps = (count + UNIT - 1) / UNIT;
-            for (int r = 0; r < rows; r++) widen(a + r * g->row_stride + k, count, pairs[r]);
-            chunk(acc, pairs, rows, steps, panel);
-            panel += steps * 16 * UNIT;
-        }
+    const int8_t *a = g->a + row * g->row_stride;
+    for (int64_t k = 0; k < g->depth; k += CHUNK) {
+        const int64_t count = g->depth - k < CHUNK ? g->depth - k : CHUNK;
+        const int64_t steps = (count + UNIT - 1) / UNIT;
+        for (int r = 0; r < rows; r++) widen(a + r * g->row_stride + k, count, pairs[r]);
+        chunk(acc, pairs, rows, steps, panel);
+        panel += steps * 16 * UNIT;
     }
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++)

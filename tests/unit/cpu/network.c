@@ -176,7 +176,7 @@ static void unknown_sets_are_refused(void **state) {
     (void)state;
     oct_engine *engine;
     assert_int_equal(open(1, "mmx", NULL, &engine), OCTET_INVALID_ARGUMENT);
-    assert_non_null(strstr(oct_error_fact(), "mmx: expected c, avx2, avx512 or vnni (this machine has "));
+    assert_non_null(strstr(oct_error_fact(), "mmx: expected c, avx2, avx512, vnni or amx (this machine has "));
     setenv("OCTET_CPU", "sse9", 1);
     assert_int_equal(open(1, NULL, NULL, &engine), OCTET_INVALID_ARGUMENT);
     assert_non_null(strstr(oct_error_fact(), "OCTET_CPU sse9"));
