@@ -23,7 +23,7 @@ octet_status oct_smooth_factors(const oct_smooth_reader *readers, size_t count, 
     }
     for (size_t c = 0; c < channels && status == OCTET_OK; c++) {
         factors[c] = 1;
-        if (!(amax[c] > 0) || !(largest[c] > 0)) continue;
+        if (exponent < 0 || !(amax[c] > 0) || !(largest[c] > 0)) continue;
         const double factor = pow((double)largest[c], 1 - exponent) / pow((double)amax[c], exponent);
         factors[c] = fminf(fmaxf((float)factor, 1 / CLAMP), CLAMP);
     }
@@ -100,10 +100,10 @@ static octet_status add_error(const search *s, const oct_smooth_reader *reader, 
 static octet_status search_exponents(const search *s, const oct_smooth_reader *readers, size_t count,
                                      double *exponent) {
     double least = INFINITY;
-    *exponent = 0.5;
-    for (int step = 0; step <= STEPS; step++) {
+    *exponent = OCT_SMOOTH_NOT;
+    for (int step = -1; step <= STEPS; step++) {
         double error = 0;
-        const double tried = (double)step / STEPS;
+        const double tried = step < 0 ? OCT_SMOOTH_NOT : (double)step / STEPS;
         OCT_TRY(oct_smooth_factors(readers, count, s->amax, s->channels, tried, s->factors));
         for (size_t r = 0; r < count; r++) OCT_TRY(add_error(s, &readers[r], &error));
         if (!(error < least)) continue;

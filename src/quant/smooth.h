@@ -4,14 +4,16 @@
  *     s[c] = amax of channel c ^ exponent / amax of the weights' column c, of all readers ^ (1 - exponent)
  *     factor[c] = 1 / s[c]; 1 where either is 0
  *
- * An exponent that is searched is the one of 0, 0.1 .. 1 with the least squared error of the readers' outputs over
- * sampled rows, weights and activations rounded as the recipe says (of static activations the range is that of the
- * channels). */
+ * A search takes what has the least squared error of the readers' outputs over sampled rows: no smoothing, or one of
+ * the exponents 0, 0.1 .. 1; weights and activations rounded as the recipe says (of static activations the range is
+ * that of the channels). */
 #ifndef OCT_QUANT_SMOOTH_H
 #define OCT_QUANT_SMOOTH_H
 
 #include "quant/product.h"
 #include "quant/recipe.h"
+
+#define OCT_SMOOTH_NOT (-1.0) /* as an exponent: all factors are 1 */
 
 typedef struct oct_smooth_reader {
     const char *name;

@@ -32,6 +32,9 @@
 
 /* ---- building */
 
+/* Other weights for other numbers. */
+static uint64_t network_number;
+
 typedef struct network {
     oct_graph graph;
     uint64_t seed;
@@ -99,7 +102,7 @@ static inline void finish(network *n, int32_t x) {
 
 /* a 3x3, ReLU6 -> b depthwise, ReLU6 -> c 1x1 -> d 1x1, ReLU6 -> e depthwise, ReLU6 -> f 1x1, + c -> pool -> g */
 static inline void build_convolutions(network *n) {
-    *n = (network){.seed = 11};
+    *n = (network){.seed = 11 + 100 * network_number};
     int32_t x = oct_graph_input(&n->graph, "input", (oct_shape){4, {1, PICTURE, PICTURE, 3}});
     x = conv(n, "a", x, 20, 3, 2, false, CLIP, OCT_NONE);
     x = conv(n, "b", x, 20, 3, 1, true, CLIP, OCT_NONE);
@@ -115,7 +118,7 @@ static inline void build_convolutions(network *n) {
 /* patches + positions -> before -> q, k, v -> attention -> proj + residual -> after -> fc1, GELU -> fc2 + residual ->
  * head */
 static inline void build_transformer(network *n) {
-    *n = (network){.seed = 5};
+    *n = (network){.seed = 5 + 100 * network_number};
     int32_t x = oct_graph_input(&n->graph, "input", (oct_shape){4, {1, PICTURE, PICTURE, 3}});
     x = conv(n, "patches", x, 24, 4, 4, false, NONE, OCT_NONE);
     const oct_attributes tokens = {.shape = {3, {1, 16, 24}}};
