@@ -46,6 +46,17 @@ class Cursor:
         need(rank <= 4, "rank")
         return [self.take("q") for _ in range(rank)]
 
+    def form(self):
+        bits = self.take("B")
+        need(bits <= 15, "bits of a form")
+        form = {"granularity": bits & 3, "held_wide": bool(bits & 4), "scale": self.take("f"), "scales": self.take("i")}
+        form["factors"], form["block"], form["zero_point"], form["scale_rule"] = -1, 0, 0, 0
+        if bits & 8:
+            form["factors"], form["block"] = self.take("i"), self.take("i")
+            form["zero_point"], form["scale_rule"] = self.take("B"), self.take("B")
+            need(form["scale_rule"] <= 1, "scale rule")
+        return form
+
 
 def read_plan(data):
     c = Cursor(data)
@@ -54,7 +65,8 @@ def read_plan(data):
     plan["tensors"] = []
     for _ in range(c.take("I")):
         t = {"name": c.text(), "shape": c.shape(), "format": c.text()}
-        t["granularity"], t["scale"], t["scales"], t["channel_stride"] = c.take("B"), c.take("f"), c.take("i"), c.take("i")
+        t.update(c.form())
+        t["channel_stride"] = c.take("i")
         t["offset"], t["size"], t["first"], t["last"], t["is_output"] = c.take("Q"), c.take("Q"), c.take("i"), c.take("i"), c.take("B")
         plan["tensors"].append(t)
     plan["steps"] = []
@@ -64,8 +76,9 @@ def read_plan(data):
         s["epsilon"], s["heads"], s["scale"] = c.take("d"), c.take("i"), c.take("d")
         s["start"], s["length"], s["shape"] = c.take("q"), c.take("q"), c.shape()
         s["bias"], bits = c.take("B"), c.take("B")
-        need(s["bias"] <= 1 and bits <= 3, "bits of a step")
+        need(s["bias"] <= 1 and bits <= 7, "bits of a step")
         s["residual"] = bits & 1
+        s["probabilities"] = c.text() if bits & 4 else "fp32"
         count = c.take("I")
         need(1 <= count <= 8, "inputs")
         s["inputs"] = [c.take("Bi") for _ in range(count)]
@@ -85,8 +98,8 @@ def read_weights(data):
     constants = []
     for _ in range(c.take("I")):
         constant = {"name": c.text(), "shape": c.shape(), "format": c.text()}
-        if constant["format"] in ("int8", "e4m3"):
-            constant["granularity"], constant["scale"], constant["scales"] = c.take("B"), c.take("f"), c.take("i")
+        if constant["format"] != "fp32":
+            constant.update(c.form())
         constant["bytes"] = c.take("Q")
         constants.append(constant)
     need(c.at == end, "length of the table of weights")
