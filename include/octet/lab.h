@@ -74,11 +74,14 @@ OCTET_API octet_status octet_lab_open_recipe(const char *place, const octet_open
 OCTET_API octet_status octet_lab_recipe_text(const octet_model *model, const char *recipe, char **text);
 OCTET_API octet_status octet_lab_recipe_names(const octet_model *model, char **text);
 /* What a recipe makes of a checkpoint's ops: a text for people, or JSON: an array of an object an op,
- * {"op", "kind", "shape": [...], "weights": count, "flops", "narrow", "weight": "e4m3 channel, max", "activation": ...,
- * "rule": line or null}, in the graph's order. `text` as for octet_lab_open_recipe. The model was opened without a
- * recipe. The result is the caller's to octet_free. */
+ * {"op", "kind", "shape": [...], "weights": count, "reads": numbers read that are no weights, "flops", "narrow",
+ * "weight": "e4m3 channel, max", "activation": ..., "rule": line or null}, in the graph's order. `text` as for
+ * octet_lab_open_recipe. The model was opened without a recipe. The result is the caller's to octet_free. */
 OCTET_API octet_status octet_lab_recipe_describe(octet_model *model, const char *name, const char *text, int json,
                                                  char **result);
+/* A recipe's text as JSON, keys in its order: a recipe's text again. `name` stands in errors; the result is the
+ * caller's to octet_free. */
+OCTET_API octet_status octet_lab_recipe_json(const char *name, const char *text, char **json);
 /* Whether a recipe (text and conditions as for octet_lab_recipe_describe) needs pictures of this checkpoint: static
  * scales, or something else that octet_lab_calibrate finds. */
 OCTET_API octet_status octet_lab_recipe_needs_pictures(octet_model *model, const char *name, const char *text,

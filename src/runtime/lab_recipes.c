@@ -58,6 +58,52 @@ octet_status octet_lab_recipe_check(const char *path) {
     return OCTET_OK;
 }
 
+/* ---- as JSON */
+
+static void put_node(oct_text *out, const oct_node *node) {
+    const bool is_map = node->kind == OCT_NODE_MAP;
+    switch (node->kind) {
+    case OCT_NODE_NULL:
+        oct_text_puts(out, "null");
+        return;
+    case OCT_NODE_BOOL:
+        oct_text_puts(out, node->boolean ? "true" : "false");
+        return;
+    case OCT_NODE_INT:
+        oct_text_printf(out, "%" PRId64, node->integer);
+        return;
+    case OCT_NODE_REAL:
+        oct_text_printf(out, "%.17g", node->real);
+        return;
+    case OCT_NODE_STRING:
+        oct_text_json(out, node->string);
+        return;
+    case OCT_NODE_LIST:
+    case OCT_NODE_MAP:
+        break;
+    }
+    oct_text_puts(out, is_map ? "{" : "[");
+    for (size_t i = 0; i < node->count; i++) {
+        if (i > 0) oct_text_puts(out, ", ");
+        if (is_map) oct_text_json(out, node->keys[i]);
+        if (is_map) oct_text_puts(out, ": ");
+        put_node(out, node->items[i]);
+    }
+    oct_text_puts(out, is_map ? "}" : "]");
+}
+
+octet_status octet_lab_recipe_json(const char *name, const char *text, char **json) {
+    oct_recipe recipe;
+    oct_text out = {0};
+    if (json != NULL) *json = NULL;
+    if (name == NULL || text == NULL || json == NULL)
+        return oct_fail(OCTET_INVALID_ARGUMENT, "recipe: expected its name, text and an address, found NULL");
+    OCT_TRY(oct_recipe_parse(&recipe, name, text, strlen(text)));
+    put_node(&out, recipe.document.root);
+    oct_recipe_free(&recipe);
+    return oct_give_text(&out, json);
+}
+
 /* ---- what it makes of a graph */
 
 static void put_numbers(oct_text *out, const char *key, const oct_recipe_numbers *numbers, const oct_recipe *recipe) {
@@ -72,11 +118,13 @@ static void put_numbers(oct_text *out, const char *key, const oct_recipe_numbers
     oct_text_free(&words);
 }
 
-static int64_t weight_count(const oct_graph *graph, const oct_graph_node *node) {
+/* Of the numbers that a node reads: its weights, or the others. */
+static int64_t read_count(const oct_graph *graph, const oct_graph_node *node, bool weights) {
     int64_t count = 0;
     for (int i = 0; i < node->input_count; i++) {
         const oct_value *value = &graph->values[node->inputs[i]];
-        if (value->producer == OCT_NONE && node->inputs[i] != graph->input) count += oct_shape_count(&value->shape);
+        const bool is_weight = value->producer == OCT_NONE && node->inputs[i] != graph->input;
+        if (is_weight == weights) count += oct_shape_count(&value->shape);
     }
     return count;
 }
@@ -88,8 +136,9 @@ static void put_op(oct_text *out, const oct_recipe *recipe, const oct_graph *gra
     oct_text_json(out, node->name);
     oct_text_printf(out, ", \"kind\": \"%s\", \"shape\": ", oct_op_rows[node->op].name);
     oct_shape_print(&graph->values[node->output].shape, out);
-    oct_text_printf(out, ", \"weights\": %" PRId64 ", \"flops\": %" PRId64 ", \"narrow\": %s",
-                    weight_count(graph, node), oct_node_flops(graph, node), decision->is_narrow ? "true" : "false");
+    oct_text_printf(out, ", \"weights\": %" PRId64 ", \"reads\": %" PRId64 ", \"flops\": %" PRId64 ", \"narrow\": %s",
+                    read_count(graph, node, true), read_count(graph, node, false), oct_node_flops(graph, node),
+                    decision->is_narrow ? "true" : "false");
     put_numbers(out, "weight", &decision->choice.weights, recipe);
     put_numbers(out, "activation", &decision->choice.activations, recipe);
     if (decision->rule != OCT_NONE)
