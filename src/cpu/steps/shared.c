@@ -135,6 +135,9 @@ void oct_store(const oct_storing *s, uint8_t *arena, const float *x, int64_t x_s
         const oct_sink *sink = &s->sinks[i];
         const bool is_float = oct_form_is_float(&sink->form);
         const int64_t at = row * sink->stride + column;
+        /* one long row: the three channels of a picture are too few to be one */
+        const bool dense = sink->form.granularity == OCT_PER_TENSOR && sink->factors == NULL && x_stride == columns &&
+                           sink->stride == columns;
         const oct_round_f32 q = {.rounding = {.form = &sink->form,
                                               .scales = sink->scales != NULL ? sink->scales + column : NULL,
                                               .factors = sink->factors != NULL ? sink->factors + column : NULL},
@@ -144,8 +147,8 @@ void oct_store(const oct_storing *s, uint8_t *arena, const float *x, int64_t x_s
                                  .codes = is_float ? NULL : (int8_t *)arena + sink->at + at,
                                  .out_stride = sink->stride,
                                  .row_scales = sink->row_scales != 0 ? oct_at(arena, sink->row_scales) + row : NULL,
-                                 .rows = rows,
-                                 .columns = columns};
+                                 .rows = dense ? 1 : rows,
+                                 .columns = dense ? rows * columns : columns};
         s->round(&q);
     }
 }
