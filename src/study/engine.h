@@ -79,11 +79,13 @@ typedef struct study_engine {
     octet_status (*size)(void *user, const study_subject *subject, json_t **sizes);
 } study_engine;
 
-/* octet's own, over the public API. `study` and the struct stay the caller's while it is used. */
+/* octet's own, over the public API. The struct stays the caller's while the functions are used; then it is closed. */
 typedef struct study_octet {
     const study_file *study;
-    uint32_t threads; /* 0: one a core */
+    uint32_t threads;   /* of evaluations and calibrations; 0: one a core */
+    octet_model *model; /* opened in float32 when it is first needed */
 } study_octet;
 study_engine study_engine_octet(study_octet *octet);
+void study_octet_close(study_octet *octet);
 
 #endif

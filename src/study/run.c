@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -16,9 +17,8 @@ bool running_stopped(const running *r) {
 }
 
 void running_show(const running *r, const study_task *task, const char *variant, size_t done, size_t total) {
-    static const char *const names[] = {"calibrate", "evaluate", "size", "stress", "time", "premerge"};
     if (r->options->progress == NULL) return;
-    study_progress shown = {.task = names[task->kind],
+    study_progress shown = {.task = study_task_names[task->kind],
                             .variant = variant,
                             .set = task->kind == TASK_EVALUATE ? study_role_names[task->role] : "",
                             .task_number = (size_t)(task - r->tasks) + 1,
@@ -92,7 +92,33 @@ static octet_status prepare(running *r) {
 
 /* ---- the whole */
 
+/* Whether a task runs a variant. */
+static bool task_uses(const running *r, const study_task *task, size_t variant) {
+    const study_timing *timing = &r->study->timing;
+    bool uses = task->variant == variant || running_variant_index(r, r->study->reference) == variant;
+    for (size_t i = 0; task->kind == TASK_TIME && i < timing->variant_count; i++)
+        uses = uses || running_variant_index(r, timing->variants[i]) == variant;
+    return uses;
+}
+
+/* Left out are tasks that are not wanted; a calibration is wanted by every task of its variant, and of the reference's.
+ */
+static bool is_wanted(const running *r, const study_task *task) {
+    const study_run_options *o = r->options;
+    if (o->wants == NULL) return true;
+    for (size_t i = 0; i < r->task_count; i++) {
+        const study_task *other = &r->tasks[i];
+        if (other != task && task->kind != TASK_CALIBRATE) continue;
+        const char *set = json_string_value(json_object_get(other->body, "set"));
+        if (o->wants(o->wants_user, study_task_names[other->kind], r->study->variants[other->variant].name,
+                     set != NULL ? set : ""))
+            if (other == task || task_uses(r, other, task->variant)) return true;
+    }
+    return false;
+}
+
 static octet_status do_tasks(running *r) {
+    for (size_t i = 0; i < r->task_count; i++) r->tasks[i].done = r->tasks[i].done || !is_wanted(r, &r->tasks[i]);
     for (size_t i = 0; i < r->task_count; i++) {
         if (r->tasks[i].done) continue;
         if (running_stopped(r)) return oct_fail(OCTET_CANCELLED, "%s: stopped; run it again to go on", r->study->path);
@@ -132,6 +158,15 @@ octet_status study_run(const study_file *study, const study_engine *engine, cons
     if (status == OCTET_OK) status = do_tasks(&r);
     release(&r);
     return status;
+}
+
+void study_remove_scales(const study_file *study, const char *folder) {
+    for (size_t i = 0; i < study->variant_count; i++) {
+        char *path = oct_sprintf("%s/%s.json", folder, study->variants[i].name);
+        if (path != NULL) (void)unlink(path);
+        oct_free(path);
+    }
+    (void)rmdir(folder);
 }
 
 octet_status study_count(const study_file *study, evidence_file *evidence, study_state_of *out) {

@@ -21,16 +21,22 @@ typedef struct study_run_options {
     void (*progress)(void *user, const study_progress *progress); /* may be NULL */
     bool (*stop)(void *user);                                     /* may be NULL */
     void *user;
+    /* NULL: all tasks; else those it says yes to, and the calibrations they need. */
+    bool (*wants)(void *user, const char *task, const char *variant, const char *set);
+    void *wants_user;
 } study_run_options;
 
 /* CANCELLED: stopped by `stop`; run again to go on. LIMIT: a rule that its set can never pass, or a set with too few
  * pictures: nothing was measured. MISMATCH: sets that share pictures, or another process runs this study. */
 octet_status study_run(const study_file *study, const study_engine *engine, const study_run_options *options);
 
-/* What there is of it: tasks done and in all (0: it was never run), pictures kept of unfinished runs. */
+/* What there is of it: tasks done and in all (0: it was never run), over all environments. */
 typedef struct study_state_of {
     size_t tasks, done, environments;
 } study_state_of;
 octet_status study_count(const study_file *study, evidence_file *evidence, study_state_of *out);
+
+/* Removes a folder of scale files that study_run made. */
+void study_remove_scales(const study_file *study, const char *folder);
 
 #endif

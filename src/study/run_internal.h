@@ -27,6 +27,7 @@ typedef struct running_variant {
 } running_variant;
 
 typedef enum task_kind { TASK_CALIBRATE, TASK_EVALUATE, TASK_SIZE, TASK_STRESS, TASK_TIME, TASK_PREMERGE } task_kind;
+extern const char *const study_task_names[]; /* by kind */
 
 /* One run of the plan. */
 typedef struct study_task {

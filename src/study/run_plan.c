@@ -7,12 +7,12 @@
 #include "study/plan.h"
 #include "study/run_internal.h"
 
-static const char *const task_names[] = {"calibrate", "evaluate", "size", "stress", "time", "premerge"};
+const char *const study_task_names[] = {"calibrate", "evaluate", "size", "stress", "time", "premerge"};
 
 /* Keys that every run has. */
 static json_t *run_body(const running *r, task_kind kind, size_t variant) {
     const running_variant *v = &r->variants[variant];
-    json_t *body = json_pack("{s:s, s:s, s:s, s:s, s:s}", "task", task_names[kind], "variant", v->variant->name,
+    json_t *body = json_pack("{s:s, s:s, s:s, s:s, s:s}", "task", study_task_names[kind], "variant", v->variant->name,
                              "environment", r->environment, "model", r->model, "recipe", v->recipe);
     if (v->calibration[0] != '\0') json_object_set_new(body, "calibration", json_string(v->calibration));
     return body;
@@ -152,7 +152,7 @@ octet_status running_plan(running *r) {
         study_task *task = &r->tasks[i];
         OCT_TRY(find_done(r, task));
         json_t *set = json_object_get(task->body, "set");
-        json_array_append_new(list, json_pack("{s:s, s:s, s:O, s:s}", "task", task_names[task->kind], "variant",
+        json_array_append_new(list, json_pack("{s:s, s:s, s:O, s:s}", "task", study_task_names[task->kind], "variant",
                                               r->study->variants[task->variant].name, "set",
                                               set != NULL ? set : json_null(), "run", task->run));
     }

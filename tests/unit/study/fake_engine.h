@@ -22,6 +22,7 @@ typedef struct fake_engine {
     int same;              /* pictures that two data sets share */
     bool changed_scales;   /* calibration gives something else now */
     double speed;          /* of every variant but the base's */
+    uint64_t salt;         /* of what pictures give */
     const char *recipe_of; /* a variant with another recipe text; NULL: none */
 } fake_engine;
 enum { FAKE_LIST, FAKE_CALIBRATE, FAKE_PICTURES, FAKE_RACES, FAKE_STRESS, FAKE_PREMERGE };
@@ -120,7 +121,8 @@ static octet_status fake_evaluate(void *user, const study_evaluation *e) {
         int64_t number = e->part.numbers[i];
         for (size_t s = 0; s < e->tested_count; s++) {
             bool reference = strcmp(e->tested[s].variant->name, e->reference->variant->name) == 0;
-            uint64_t seed = fake_seed(e->part.place, e->tested[s].variant->name) + (uint64_t)number * 7919u;
+            uint64_t seed =
+                fake_seed(e->part.place, e->tested[s].variant->name) + (uint64_t)number * 7919u + fake->salt;
             records[s] = fake->task == OCTET_CLASSIFICATION ? fake_classified(seed, (int)(number % 5), reference)
                                                             : fake_detected(seed, number, reference);
         }

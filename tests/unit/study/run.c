@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "study/compare.h"
 #include "study/decision.h"
 #include "study/run.h"
 #include "unit/study/fake_engine.h"
@@ -378,11 +379,87 @@ static void test_scales(void **state) {
     study_file_free(&study);
 }
 
+/* ---- measured again */
+
+typedef struct told {
+    size_t figures, moved;
+} told;
+
+static void tell(void *user, const compared_figure *figure) {
+    told *t = user;
+    t->figures++;
+    t->moved += figure->word == COMPARED_MOVED;
+}
+
+static void test_rerun(void **state) {
+    (void)state;
+    fake_engine fake = {.task = OCTET_CLASSIFICATION, .pictures = 300, .speed = 1.5};
+    const study_engine engine = fake_functions(&fake);
+    study_file study;
+    char path[4200], scales[4200];
+    bool held;
+    told t = {0};
+    parse(&study, "kl", "0.1", "");
+    good(run(&study, &fake, "again", NULL, 1.0));
+    char *before = dump("again");
+    (void)snprintf(path, sizeof path, "%s/again.sqlite", folder);
+    (void)snprintf(scales, sizeof scales, "%s/again.scales", folder);
+    const study_run_options options = {.evidence = path, .scales = scales, .commit_seconds = 1.0};
+    int entries = support_count_entries(folder);
+    good(study_rerun(&study, &engine, &options, 100, 1, tell, &t, &held));
+    assert_true(held && t.figures > 100 && t.moved < 3);
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        t = (told){0};
+        int pictures = fake.calls[FAKE_PICTURES];
+        good(study_rerun(&study, &engine, &options, 1, seed, tell, &t, &held));
+        assert_true(held && t.figures > 0 && t.figures < 60);
+        assert_true(fake.calls[FAKE_PICTURES] - pictures <= 200);
+    }
+    fake.salt = 1; /* an engine that gives something else */
+    good(study_rerun(&study, &engine, &options, 100, 1, tell, &t, &held));
+    assert_false(held);
+    assert_int_equal(support_count_entries(folder), entries);
+    char *after = dump("again");
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+    study_file_free(&study);
+}
+
+static evidence_row figure_row(double value, double low, double high) {
+    evidence_row row = {.body = json_pack("{s:f}", "value", value)};
+    if (!isnan(low)) json_object_set_new(row.body, "low", json_real(low));
+    if (!isnan(high)) json_object_set_new(row.body, "high", json_real(high));
+    return row;
+}
+
+static void test_compared(void **state) {
+    (void)state;
+    static const struct {
+        double old[3], fresh[3];
+        compared_word word;
+    } cases[] = {
+        {{1, 0.9, 1.1}, {1, 0.9, 1.1}, COMPARED_SAME},     {{1, 0.9, 1.1}, {1.2, 1.1, 1.3}, COMPARED_WITHIN},
+        {{1, 0.9, 1.1}, {1.2, 1.15, 1.3}, COMPARED_MOVED}, {{0, NAN, NAN}, {0, NAN, NAN}, COMPARED_SAME},
+        {{0, NAN, NAN}, {1, NAN, NAN}, COMPARED_MOVED},    {{1, 0.9, 1.1}, {1, NAN, NAN}, COMPARED_WITHIN},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        evidence_row a = figure_row(cases[i].old[0], cases[i].old[1], cases[i].old[2]);
+        evidence_row b = figure_row(cases[i].fresh[0], cases[i].fresh[1], cases[i].fresh[2]);
+        assert_int_equal(compare_figures(&a, &b), cases[i].word);
+        assert_int_equal(compare_figures(&a, NULL), COMPARED_OLD_ONLY);
+        assert_int_equal(compare_figures(NULL, &b), COMPARED_NEW_ONLY);
+        json_decref(a.body);
+        json_decref(b.body);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_classification), cmocka_unit_test(test_detection), cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_killed),         cmocka_unit_test(test_refused),   cmocka_unit_test(test_two),
         cmocka_unit_test(test_changed),        cmocka_unit_test(test_full),      cmocka_unit_test(test_scales),
+        cmocka_unit_test(test_rerun),          cmocka_unit_test(test_compared),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
