@@ -52,6 +52,7 @@ int parse_batches(const char *text, int64_t *batches, int limit);
         OPTION_TEXT, "--scales", "FILE", "static scales, from octet calibrate", &(scales), 0, 0                        \
     }
 
-extern const verb_row verb_pull, verb_inspect, verb_calibrate, verb_build, verb_run, verb_eval, verb_bench, verb_check;
+extern const verb_row verb_pull, verb_inspect, verb_calibrate, verb_build, verb_run, verb_eval, verb_attribute,
+    verb_bench, verb_check, verb_study;
 
 #endif
