@@ -246,7 +246,7 @@ static void tuning_check(void *user, oct_cuda_session *session, size_t round) {
 static octet_status tune(const bench *b, oct_plan *plan, const oct_weights *weights, int *failures) {
     tuning t = {b, plan->batch, failures};
     oct_text text = {0};
-    const oct_cuda_tuning how = {.api = b->api, .runs = 5, .user = &t, .input = tuning_input, .check = tuning_check};
+    const oct_cuda_tuning how = {.api = b->api, .runs = 2, .user = &t, .input = tuning_input, .check = tuning_check};
     const octet_status status = oct_cuda_tune(plan, weights, &how, &text);
     if (text.data != NULL) printf("%s", text.data);
     oct_text_free(&text);

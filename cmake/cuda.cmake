@@ -31,7 +31,7 @@ function(oct_cuda_find)
     endif()
   endforeach()
   # Contraction off, as everywhere (cmake/options.cmake).
-  set(OCTET_NVCC_FLAGS -std=c++17 -O3 -diag-suppress 1046 -lineinfo -fmad=false ${flags} -I${PROJECT_SOURCE_DIR}/src
+  set(OCTET_NVCC_FLAGS -std=c++17 -O3 -diag-suppress 1046,177 -lineinfo -fmad=false ${flags} -I${PROJECT_SOURCE_DIR}/src
     -I${PROJECT_SOURCE_DIR}/include -Xcompiler -fPIC,-fvisibility=hidden CACHE INTERNAL "")
   message(STATUS "CUDA: ${OCTET_NVCC}, for ${OCTET_CUDA_ARCHITECTURES}")
 endfunction()

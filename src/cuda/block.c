@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Inverted-residual blocks as one launch: expansion (or the stem), depthwise, projection (kernels/block.cu). A tactic a
  * shape of the kernel and number of thread blocks that share a tile. */
-#include "cuda/kernels/block_layout.h"
-
 #include <string.h>
 
+#include "base/alloc.h"
 #include "cuda/tactic.h"
 #include "graph/ops/rules.h"
 
-#define SHARED_MOST 232448 /* bytes a thread block of compute capability 9.0 may have */
+#define SHARED_MOST                                                                                                    \
+    (232448 - 256) /* bytes a thread block of compute capability 9.0 may have, less what the kernel names */
 #define SPAN 3u
 
 static const oct_block_shape shapes[] = {
@@ -63,7 +63,7 @@ static const char *find(const oct_cuda_site *site, block *b) {
     b->out = &oct_cuda_output(&b->project)->shape;
     b->stem = window_is(&b->expand, 3, 2, 1) && b->x->dims[3] == 3;
     b->expanded = oct_cuda_channels(b->map);
-    b->inputs = b->stem ? 27 : oct_cuda_channels(b->x);
+    b->inputs = b->stem ? OCT_BLOCK_STEM_INPUTS : oct_cuda_channels(b->x);
     b->outputs = oct_cuda_channels(b->out);
     b->stride = oct_cuda_step(&b->depthwise)->attributes.stride_h;
     if (!b->stem && !window_is(&b->expand, 1, 1, 0)) return "the first is neither 1 x 1 nor the stem";
@@ -86,8 +86,30 @@ static const char *find(const oct_cuda_site *site, block *b) {
     return oct_cuda_forms_refused(&b->project, false);
 }
 
-static oct_block_layout layout_of(const block *b, const oct_block_shape *shape) {
-    return oct_block_layout_of(*shape, b->bytes, b->inputs, b->outputs, (int)b->map->dims[1], (int)b->map->dims[2]);
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+static oct_block_layout layout_of(const block *b, const oct_block_shape *s) {
+    const int halo_h = (s->tile_h - 1) * s->stride + 3, halo_w = (s->tile_w - 1) * s->stride + 3;
+    const int rows = (least(halo_h, (int)b->map->dims[1]) * least(halo_w, (int)b->map->dims[2]) + 15) / 16 * 16;
+    const int tile_rows = (s->tile_h * s->tile_w + 15) / 16 * 16, pitch = OCT_BLOCK_CHUNK_PITCH(s->chunk, b->bytes);
+    const int patch = OCT_BLOCK_PATCH_HEIGHT(halo_h) * OCT_BLOCK_PATCH_WIDTH(halo_w) * 8;
+    oct_block_layout y = {.row_bytes = (b->inputs * b->bytes + 31) / 32 * 32};
+    y.row_pitch = y.row_bytes + 16;
+    y.x = y.table + rows * 4;
+    y.wide = y.x + (b->stem && !b->int8 ? patch : rows * y.row_pitch);
+    y.middle = y.wide + halo_h * halo_w * pitch;
+    y.weights = y.middle + tile_rows * pitch;
+    y.depthwise = s->chunk * y.row_pitch;
+    y.vectors = y.depthwise + s->chunk * (b->int8 ? 12 : 18);
+    y.project = y.vectors + 4 * s->chunk * 4;
+    y.image = y.project + b->outputs * pitch;
+    y.weights_size = y.project + s->wn * s->nt * 8 * pitch; /* rows for whole n-tiles of all warps */
+    y.size = y.weights + 2 * y.weights_size;
+    const int sums = y.x + tile_rows * (b->outputs + 4) * 4; /* at the end, over everything but the table */
+    if (y.size < sums) y.size = sums;
+    return y;
 }
 
 static const char *refuses(const oct_cuda_tactic *self, const oct_cuda_site *site) {
@@ -96,6 +118,7 @@ static const char *refuses(const oct_cuda_tactic *self, const oct_cuda_site *sit
     const char *why = find(site, &b);
     if (why != NULL) return why;
     if (b.stem != (shape->stem != 0) || b.stride != shape->stride) return "made for other strides";
+    if (shape->half && b.int8) return "sums in fp16";
     if (b.expanded % shape->chunk != 0 || b.expanded / shape->chunk < self->split) return "chunks do not divide it";
     if (b.outputs % 8 != 0 || b.outputs > shape->wn * shape->nt * 8) return "too many outputs";
     if (layout_of(&b, shape).size > SHARED_MOST) return "too much shared memory";
@@ -114,7 +137,8 @@ static double cost(const oct_cuda_tactic *self, const oct_cuda_site *site) {
     const double tiles =
         (double)((b.out->dims[1] + s->tile_h - 1) / s->tile_h * ((b.out->dims[2] + s->tile_w - 1) / s->tile_w));
     const double blocks = tiles * self->split * (double)b.out->dims[0];
-    const double halo = (double)(y.middle - y.wide) / y.chunk_pitch, pixels = s->tile_h * s->tile_w;
+    const double halo = (double)(y.middle - y.wide) / OCT_BLOCK_CHUNK_PITCH(s->chunk, b.bytes),
+                 pixels = s->tile_h * s->tile_w;
     int resident = SHARED_MOST / y.size, by_threads = 512 / (s->warps * 32);
     if (resident > by_threads) resident = by_threads;
     if (resident < 1) resident = 1;
@@ -129,33 +153,29 @@ static double cost(const oct_cuda_tactic *self, const oct_cuda_site *site) {
     return waves * busy / CLOCKS_PER_US;
 }
 
-/* ---- packed weights: offsets */
+/* ---- packed: a chunk's weights after the other as layout_of says, then the projection's biases and scales */
 
 typedef struct packed_block {
-    uint64_t expand, depthwise, project, vectors[6], size; /* vectors: biases of the three, then scales */
-    int row;                                               /* elements of a row of `expand` */
+    uint64_t bias, scales, size;
+    int chunks;
 } packed_block;
 
-static packed_block packed_of(const block *b) {
-    packed_block p = {.row = (b->inputs * b->bytes + 31) / 32 * 32 / b->bytes};
-    const uint64_t expanded = (uint64_t)b->expanded, outputs = (uint64_t)b->outputs, bytes = (uint64_t)b->bytes;
-    p.expand = 0;
-    p.depthwise = oct_cuda_round_up(expanded * (uint64_t)p.row * bytes, 64);
-    p.project = p.depthwise + oct_cuda_round_up(expanded * (b->int8 ? 12 : 18), 64);
-    p.size = p.project + oct_cuda_round_up(outputs * expanded * bytes, 64);
-    for (int i = 0; i < 6; i++) {
-        p.vectors[i] = p.size;
-        p.size += oct_cuda_round_up((i % 3 < 2 ? expanded : outputs) * sizeof(float), 64);
-    }
+static packed_block packed_of(const block *b, const oct_block_shape *s, const oct_block_layout *y) {
+    packed_block p = {.chunks = b->expanded / s->chunk};
+    p.bias = oct_cuda_round_up((uint64_t)p.chunks * (uint64_t)y->image, 64);
+    p.scales = p.bias + oct_cuda_round_up((uint64_t)b->outputs * sizeof(float), 64);
+    p.size = p.scales + oct_cuda_round_up((uint64_t)b->outputs * sizeof(float), 64);
     return p;
 }
 
-static uint64_t packed(const oct_cuda_site *site) {
+static uint64_t packed(const oct_cuda_tactic *self, const oct_cuda_site *site) {
     block b;
-    return find(site, &b) == NULL ? packed_of(&b).size : 0;
+    if (find(site, &b) != NULL) return 0;
+    const oct_block_layout y = layout_of(&b, &shapes[self->variant]);
+    return packed_of(&b, &shapes[self->variant], &y).size;
 }
 
-/* Element `from` of the constant as an element of the format. */
+/* Element `from` of the constant as element `at` of the format. */
 static void put(const oct_constant *constant, int64_t from, bool int8, uint8_t *to, int64_t at) {
     if (int8) {
         to[at] = constant->codes[from];
@@ -165,71 +185,93 @@ static void put(const oct_constant *constant, int64_t from, bool int8, uint8_t *
     }
 }
 
-static void pack(const oct_cuda_site *site, uint8_t *to) {
+static void pack_expand(const block *b, const oct_block_layout *y, int chunk, int first, uint8_t *to) {
+    const oct_constant *weight = oct_cuda_input(&b->expand, 1).constant;
+    const int64_t inputs = b->stem ? 27 : b->inputs;
+    for (int64_t o = 0; o < chunk; o++)
+        for (int64_t k = 0; k < inputs; k++) /* the stem's: 4 pixels of 4 channels a row of the window */
+            put(weight, (first + o) * inputs + k, b->int8, to + o * y->row_pitch,
+                b->stem ? k / 9 * 16 + k % 9 / 3 * 4 + k % 3 : k);
+}
+
+static void pack_depthwise(const block *b, int chunk, int first, uint8_t *to) {
+    const oct_constant *weight = oct_cuda_input(&b->depthwise, 1).constant;
+    for (int64_t o = 0; o < chunk; o++)
+        for (int64_t tap = 0; tap < 9; tap++) /* int8: a word a column of the window, a byte a row, one byte of zeros */
+            put(weight, (first + o) * 9 + tap, b->int8, to,
+                b->int8 ? (tap % 3 * chunk + o) * 4 + tap / 3 : tap * chunk + o);
+}
+
+static void pack_project(const block *b, int chunk, int first, uint8_t *to) {
+    const oct_constant *weight = oct_cuda_input(&b->project, 1).constant;
+    const int pitch = OCT_BLOCK_CHUNK_PITCH(chunk, b->bytes);
+    for (int64_t o = 0; o < b->outputs; o++)
+        for (int64_t k = 0; k < chunk; k++) put(weight, o * b->expanded + first + k, b->int8, to + o * pitch, k);
+}
+
+/* [4][chunk]: biases of expansion and depthwise, then their scales; `all` has them for all channels. */
+static void pack_vectors(const block *b, const float *all, int chunk, int first, uint8_t *to) {
+    for (int v = 0; v < 4; v++)
+        memcpy(to + (size_t)(v * chunk) * sizeof *all, all + v * b->expanded + first, (size_t)chunk * sizeof *all);
+}
+
+static octet_status pack(const oct_cuda_tactic *self, const oct_cuda_site *site, uint8_t *to) {
+    const oct_block_shape *s = &shapes[self->variant];
     block b;
-    if (find(site, &b) != NULL) return;
-    const packed_block p = packed_of(&b);
-    const oct_constant *expand = oct_cuda_input(&b.expand, 1).constant;
-    const oct_constant *depthwise = oct_cuda_input(&b.depthwise, 1).constant;
-    const oct_constant *project = oct_cuda_input(&b.project, 1).constant;
-    for (int64_t o = 0; o < b.expanded; o++)
-        for (int64_t k = 0; k < b.inputs; k++) put(expand, o * b.inputs + k, b.int8, to + p.expand, o * p.row + k);
-    for (int64_t o = 0; o < b.expanded; o++)
-        for (int64_t tap = 0; tap < 9;
-             tap++) { /* int8: a word a column of the window, a byte a row, one byte of zeros */
-            const int64_t at = b.int8 ? (tap % 3 * b.expanded + o) * 4 + tap / 3 : tap * b.expanded + o;
-            put(depthwise, o * 9 + tap, b.int8, to + p.depthwise, at);
-        }
-    for (int64_t i = 0; i < (int64_t)b.outputs * b.expanded; i++) put(project, i, b.int8, to + p.project, i);
-    const oct_cuda_site *const steps[3] = {&b.expand, &b.depthwise, &b.project};
-    for (int i = 0; i < 3; i++) {
-        oct_cuda_bias(steps[i], (float *)(void *)(to + p.vectors[i]));
-        if (b.int8)
-            oct_cuda_scales(steps[i], oct_cuda_input(steps[i], 0).form->scale,
-                            (float *)(void *)(to + p.vectors[3 + i]));
+    if (find(site, &b) != NULL) return oct_fail(OCTET_INTERNAL, "%s: no block", oct_cuda_step(site)->name);
+    const oct_block_layout y = layout_of(&b, s);
+    const packed_block p = packed_of(&b, s, &y);
+    float *all = oct_calloc((size_t)b.expanded * 4, sizeof *all);
+    if (all == NULL) return oct_fail_memory();
+    oct_cuda_bias(&b.expand, all);
+    oct_cuda_bias(&b.depthwise, all + b.expanded);
+    oct_cuda_bias(&b.project, (float *)(void *)(to + p.bias));
+    if (b.int8) {
+        oct_cuda_scales(&b.expand, oct_cuda_input(&b.expand, 0).form->scale, all + 2 * b.expanded);
+        oct_cuda_scales(&b.depthwise, oct_cuda_input(&b.depthwise, 0).form->scale, all + 3 * b.expanded);
+        oct_cuda_scales(&b.project, oct_cuda_input(&b.project, 0).form->scale, (float *)(void *)(to + p.scales));
     }
+    for (int c = 0; c < p.chunks; c++, to += y.image) {
+        const int first = c * s->chunk;
+        pack_expand(&b, &y, s->chunk, first, to);
+        pack_depthwise(&b, s->chunk, first, to + y.depthwise);
+        pack_vectors(&b, all, s->chunk, first, to + y.vectors);
+        pack_project(&b, s->chunk, first, to + y.project);
+    }
+    oct_free(all);
+    return OCTET_OK;
 }
 
 static size_t lower(const oct_cuda_tactic *self, const oct_cuda_site *site, const oct_cuda_memory *memory,
                     oct_launch *launch) {
+    const oct_block_shape *s = &shapes[self->variant];
     block b;
     if (find(site, &b) != NULL) return 0;
-    const packed_block p = packed_of(&b);
-    const float *vectors[6];
-    for (int i = 0; i < 6; i++) vectors[i] = (const float *)(const void *)(memory->packed + p.vectors[i]);
-    const oct_plan_tensor *wide = oct_cuda_output(&b.expand), *middle = oct_cuda_output(&b.depthwise);
+    const oct_block_layout y = layout_of(&b, s);
+    const packed_block p = packed_of(&b, s, &y);
     launch->kind = OCT_LAUNCH_BLOCK;
     launch->u.block = (oct_block_launch){
         .x = oct_cuda_view(site, memory, oct_cuda_input(site, 0).index),
-        .expand = memory->packed + p.expand,
-        .depthwise = memory->packed + p.depthwise,
-        .project = memory->packed + p.project,
-        .expand_bias = vectors[0],
-        .depthwise_bias = vectors[1],
-        .expand_scales = vectors[3],
-        .depthwise_scales = vectors[4],
-        .expanded = oct_cuda_form_view(&wide->form, b.expanded),
-        .middle = oct_cuda_form_view(&middle->form, b.expanded),
-        .inputs = b.inputs,
-        .input_stride = p.row,
+        .weights = memory->packed,
+        .expanded = oct_cuda_form_view(&oct_cuda_output(&b.expand)->form, b.expanded),
+        .middle = oct_cuda_form_view(&oct_cuda_output(&b.depthwise)->form, b.expanded),
         .expanded_channels = b.expanded,
         .outputs = b.outputs,
         .in_h = (int32_t)b.map->dims[1],
         .in_w = (int32_t)b.map->dims[2],
         .out_h = (int32_t)b.out->dims[1],
         .out_w = (int32_t)b.out->dims[2],
-        .stride = b.stride,
         .batch = (int32_t)b.out->dims[0],
-        .stem = b.stem,
         .int8 = b.int8,
         .expand_activation = (int32_t)oct_cuda_step(&b.expand)->attributes.activation,
         .depthwise_activation = (int32_t)oct_cuda_step(&b.depthwise)->attributes.activation,
         .variant = self->variant,
         .split = self->split,
+        .layout = y,
         .epilogue = oct_cuda_epilogue(&b.project, memory),
     };
-    launch->u.block.epilogue.bias = vectors[2];
-    launch->u.block.epilogue.scales = vectors[5];
+    launch->u.block.epilogue.bias = (const float *)(const void *)(memory->packed + p.bias);
+    launch->u.block.epilogue.scales = (const float *)(const void *)(memory->packed + p.scales);
     return 1;
 }
 

@@ -14,7 +14,7 @@ static octet_status make_parts(oct_cuda_engine *engine) {
         if (tactic == NULL) return oct_error_status();
         oct_cuda_part *part = &engine->parts[engine->part_count++];
         *part = (oct_cuda_part){.step = s, .tactic = tactic, .packed = engine->packed_size};
-        engine->packed_size += oct_cuda_round_up(tactic->packed(&site), 256);
+        engine->packed_size += oct_cuda_round_up(tactic->packed(tactic, &site), 256);
         s += tactic->span;
     }
     return OCTET_OK;
@@ -52,12 +52,13 @@ static octet_status pack(oct_cuda_engine *engine) {
     engine->packed_size += engine->packed_size == 0 ? 256 : 0;
     uint8_t *image = oct_calloc(1, engine->packed_size);
     if (image == NULL) return oct_fail_memory();
-    for (size_t i = 0; i < engine->part_count; i++) {
+    octet_status status = OCTET_OK;
+    for (size_t i = 0; i < engine->part_count && status == OCTET_OK; i++) {
         const oct_cuda_part *part = &engine->parts[i];
         const oct_cuda_site site = {engine->plan, engine->weights, part->step};
-        if (part->tactic != NULL) part->tactic->pack(&site, image + part->packed);
+        if (part->tactic != NULL) status = part->tactic->pack(part->tactic, &site, image + part->packed);
     }
-    const octet_status status = copy_weights(engine, image);
+    if (status == OCTET_OK) status = copy_weights(engine, image);
     oct_free(image);
     return status;
 }

@@ -22,11 +22,13 @@ static packed_product product_layout(const oct_cuda_site *site) {
     return p;
 }
 
-static uint64_t product_packed(const oct_cuda_site *site) {
+static uint64_t product_packed(const oct_cuda_tactic *self, const oct_cuda_site *site) {
+    (void)self;
     return product_layout(site).size;
 }
 
-static void product_pack(const oct_cuda_site *site, uint8_t *packed) {
+static octet_status product_pack(const oct_cuda_tactic *self, const oct_cuda_site *site, uint8_t *packed) {
+    (void)self;
     const packed_product p = product_layout(site);
     const oct_constant *weight = oct_cuda_input(site, 1).constant;
     if (oct_cuda_is_int8_product(site)) {
@@ -36,6 +38,7 @@ static void product_pack(const oct_cuda_site *site, uint8_t *packed) {
         oct_cuda_numbers(site, weight, (float *)(void *)packed);
     }
     oct_cuda_bias(site, (float *)(void *)(packed + p.bias));
+    return OCTET_OK;
 }
 
 static const char *product_refuses(const oct_cuda_tactic *self, const oct_cuda_site *site) {
@@ -109,17 +112,19 @@ static size_t product_lower(const oct_cuda_tactic *self, const oct_cuda_site *si
 
 /* ---- ops of rows */
 
-static uint64_t nothing_packed(const oct_cuda_site *site) {
-    (void)site;
+static uint64_t nothing_packed(const oct_cuda_tactic *self, const oct_cuda_site *site) {
+    (void)self, (void)site;
     return 0;
 }
 
-static void pack_nothing(const oct_cuda_site *site, uint8_t *packed) {
-    (void)site, (void)packed;
+static octet_status pack_nothing(const oct_cuda_tactic *self, const oct_cuda_site *site, uint8_t *packed) {
+    (void)self, (void)site, (void)packed;
+    return OCTET_OK;
 }
 
 /* Constants one after the other as float32, each a multiple of 64 bytes. */
-static uint64_t vectors_packed(const oct_cuda_site *site) {
+static uint64_t vectors_packed(const oct_cuda_tactic *self, const oct_cuda_site *site) {
+    (void)self;
     uint64_t size = 0;
     for (int i = 0; i < oct_cuda_step(site)->input_count; i++)
         if (!oct_cuda_is_tensor(site, i))
@@ -127,13 +132,15 @@ static uint64_t vectors_packed(const oct_cuda_site *site) {
     return size;
 }
 
-static void pack_vectors(const oct_cuda_site *site, uint8_t *packed) {
+static octet_status pack_vectors(const oct_cuda_tactic *self, const oct_cuda_site *site, uint8_t *packed) {
+    (void)self;
     for (int i = 0; i < oct_cuda_step(site)->input_count; i++) {
         if (oct_cuda_is_tensor(site, i)) continue;
         const oct_cuda_operand operand = oct_cuda_input(site, i);
         oct_cuda_numbers(site, operand.constant, (float *)(void *)packed);
         packed += oct_cuda_round_up((uint64_t)oct_shape_count(operand.shape) * sizeof(float), 64);
     }
+    return OCTET_OK;
 }
 
 /* Input `i` as a view, wherever it lies. `at` walks over the packed constants. */

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include "cuda/kernels/block_layout.h"
 #include "format/format.h"
 #include "graph/graph.h"
 
@@ -100,16 +101,15 @@ typedef struct oct_tensor_launch {
  * depthwise, 1 x 1 projection. The expanded map stays in shared memory. Activations after the first two. */
 typedef struct oct_block_launch {
     oct_view x;
-    const void *expand, *depthwise, *project;        /* [expanded][inputs padded], [9][expanded], [outputs][expanded] */
-    const float *expand_bias, *depthwise_bias;       /* a channel */
-    const float *expand_scales, *depthwise_scales;   /* int8: a channel, input's scale times weight's */
-    oct_view expanded, middle;                       /* forms of the two maps between (data NULL) */
-    int32_t inputs, input_stride, expanded_channels; /* input_stride: of `expand`, elements */
-    int32_t outputs, in_h, in_w, out_h, out_w, stride; /* in: the map that the depthwise reads */
-    int32_t batch, stem, int8;
-    int32_t expand_activation, depthwise_activation;
-    int32_t variant; /* of kernels/block.cu: tile and chunk */
-    int32_t split;   /* blocks of a cluster that share a tile: each takes a part of the expanded channels */
+    const void *weights;       /* a chunk's after the other: block_layout.h */
+    oct_view expanded, middle; /* forms of the two maps between, without data */
+    int32_t expanded_channels, outputs;
+    int32_t in_h, in_w, out_h, out_w; /* in: the map that the depthwise reads */
+    int32_t batch, int8;
+    int32_t expand_activation, depthwise_activation; /* that clamp, or none */
+    int32_t variant;                                 /* row of kernels/block_variants.def */
+    int32_t split;                                   /* thread blocks of a cluster that share a tile */
+    oct_block_layout layout;
     oct_epilogue epilogue;
 } oct_block_launch;
 

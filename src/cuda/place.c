@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arena of a session. Unlike the plan's own, it counts lifetimes in launches (a fused block reads its input until
- * its last write), pads rows to 16 bytes and keeps formats as they are. */
+ * its last write), pads rows and keeps formats as they are. */
 #include "base/alloc.h"
 #include "cuda/engine.h"
 #include "engine/internal.h"
@@ -16,9 +16,9 @@ typedef struct placing {
 static void size_of(const oct_plan_tensor *tensor, oct_cuda_place *place) {
     const uint64_t element = oct_format_bits(tensor->form.format) / 8, rows = (uint64_t)oct_cuda_rows(&tensor->shape);
     const uint64_t channels = (uint64_t)oct_cuda_channels(&tensor->shape);
-    /* float32 rows stay dense: they are copied to and from the host */
-    const uint64_t row =
-        tensor->form.format == OCT_FORMAT_FP32 ? channels * element : oct_cuda_round_up(channels * element, 16);
+    /* float32 rows stay dense: they are copied to and from the host; a narrow pixel takes four elements */
+    const uint64_t unit = tensor->form.format == OCT_FORMAT_FP32 ? element : channels <= 4 ? 4 * element : 16;
+    const uint64_t row = oct_cuda_round_up(channels * element, unit);
     place->stride = (int32_t)(row / element);
     place->scales = oct_cuda_round_up(rows * row, 256);
     place->size = place->scales;

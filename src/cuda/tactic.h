@@ -38,8 +38,9 @@ struct oct_cuda_tactic {
     const char *(*refuses)(const oct_cuda_tactic *self, const oct_cuda_site *site);
     /* Estimated microseconds: of the tactics that have it and fit, the cheapest is taken. NULL: the first that fits. */
     double (*cost)(const oct_cuda_tactic *self, const oct_cuda_site *site);
-    uint64_t (*packed)(const oct_cuda_site *site);            /* bytes of packed weights */
-    void (*pack)(const oct_cuda_site *site, uint8_t *packed); /* into zeroed host memory */
+    /* Bytes of packed weights; and they, into zeroed host memory. */
+    uint64_t (*packed)(const oct_cuda_tactic *self, const oct_cuda_site *site);
+    octet_status (*pack)(const oct_cuda_tactic *self, const oct_cuda_site *site, uint8_t *packed);
     /* At most OCT_NODE_INPUTS launches; returns how many. */
     size_t (*lower)(const oct_cuda_tactic *self, const oct_cuda_site *site, const oct_cuda_memory *memory,
                     oct_launch *launches);

@@ -60,11 +60,13 @@ static packed_tensor packed_of(const oct_cuda_site *site) {
     return p;
 }
 
-static uint64_t packed(const oct_cuda_site *site) {
+static uint64_t packed(const oct_cuda_tactic *self, const oct_cuda_site *site) {
+    (void)self;
     return packed_of(site).size;
 }
 
-static void pack(const oct_cuda_site *site, uint8_t *to) {
+static octet_status pack(const oct_cuda_tactic *self, const oct_cuda_site *site, uint8_t *to) {
+    (void)self;
     const packed_tensor p = packed_of(site);
     const oct_constant *weight = oct_cuda_input(site, 1).constant;
     if (p.int8) {
@@ -77,6 +79,7 @@ static void pack(const oct_cuda_site *site, uint8_t *to) {
         }
     }
     oct_cuda_bias(site, (float *)(void *)(to + p.bias));
+    return OCTET_OK;
 }
 
 static size_t lower(const oct_cuda_tactic *self, const oct_cuda_site *site, const oct_cuda_memory *memory,

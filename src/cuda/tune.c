@@ -4,7 +4,8 @@
 #include "base/alloc.h"
 #include "cuda/engine.h"
 
-#define CANDIDATES 32
+#define CANDIDATES 40
+#define PICTURES_ENOUGH 64 /* of a batch: with more, tiles are many enough and none is split */
 
 typedef struct tuned_part {
     size_t step, count;
@@ -16,10 +17,11 @@ typedef struct tuned_part {
 static void find_candidates(const oct_cuda_site *site, const oct_cuda_tactic *chosen, tuned_part *part) {
     const oct_cuda_tactic *t;
     *part = (tuned_part){.step = site->step, .count = 1, .candidates = {chosen}};
-    for (size_t i = 0; (t = oct_cuda_tactic_at(i)) != NULL && part->count < CANDIDATES; i++)
-        if (t != chosen && t->op == chosen->op && t->span == chosen->span && t->generic == chosen->generic &&
-            t->refuses(t, site) == NULL)
-            part->candidates[part->count++] = t;
+    for (size_t i = 0; (t = oct_cuda_tactic_at(i)) != NULL && part->count < CANDIDATES; i++) {
+        if (t == chosen || t->op != chosen->op || t->span != chosen->span || t->generic != chosen->generic) continue;
+        if (t->split > 1 && site->plan->batch * t->split > PICTURES_ENOUGH) continue;
+        if (t->refuses(t, site) == NULL) part->candidates[part->count++] = t;
+    }
 }
 
 static octet_status find_parts(const oct_plan *plan, const oct_weights *weights, tuned_part *parts, size_t *count) {

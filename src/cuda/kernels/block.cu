@@ -16,7 +16,6 @@
  * are 16 bytes longer than an odd multiple of 16, so that eight rows lie in different banks. */
 #include <cooperative_groups.h>
 
-#include "cuda/kernels/block_layout.h"
 #include "cuda/kernels/kernels.h"
 #include "cuda/kernels/tensor.cuh"
 #include "cuda/kernels/view.cuh"
@@ -36,24 +35,27 @@ struct int8_format {
     static constexpr int bytes = 1;
 };
 
-template <int STEM, int STRIDE, int TH, int TW, int CHUNK, int WARPS, int WN, int MT, int NT, int SEGMENT>
+template <int STEM, int STRIDE, int TH, int TW, int CHUNK, int WARPS, int RESIDENT, int WN, int MT, int NT, int HALF>
 struct shape {
-    static constexpr int stem = STEM, stride = STRIDE, tile_h = TH, tile_w = TW, chunk = CHUNK, warps = WARPS, mt = MT,
-                         nt = NT, segment = SEGMENT;
+    static constexpr int stem = STEM, stride = STRIDE, tile_h = TH, tile_w = TW, chunk = CHUNK, warps = WARPS;
+    static constexpr int resident = RESIDENT, mt = MT, nt = NT, half = HALF;
     static constexpr int threads = WARPS * 32, wm = WARPS / WN;
     static constexpr int halo_h = (TH - 1) * STRIDE + 3, halo_w = (TW - 1) * STRIDE + 3;
     static constexpr int tile_rows = (TH * TW + 15) / 16 * 16; /* pixels of the output, whole m-tiles */
-    static __host__ __device__ __forceinline__ oct_block_shape shape_row() {
-        return {STEM, STRIDE, TH, TW, CHUNK, WARPS, WN, MT, NT, SEGMENT};
-    }
+    static constexpr int segment = 7;                          /* neighbouring outputs of a thread in the depthwise */
     static_assert(wm * MT * 16 >= tile_rows, "m-tiles");
-    static_assert(TW % SEGMENT == 0, "segments");
+    static_assert(TW % segment == 0, "segments");
 };
 
-using layout = oct_block_layout;
-template <class F, class S> __host__ __device__ __forceinline__ layout layout_of(const oct_block_launch &l) {
-    return oct_block_layout_of(S::shape_row(), F::bytes, l.inputs, l.outputs, l.in_h, l.in_w);
+/* n / d for n and d below 2^16, where `inverse` is divisor(d); 0 stands for d = 1. */
+__device__ __forceinline__ unsigned divisor(unsigned d) {
+    return 0xffffffffu / d + 1;
 }
+__device__ __forceinline__ int divide(int n, unsigned inverse) {
+    return inverse == 0 ? n : static_cast<int>(__umulhi(static_cast<unsigned>(n), inverse));
+}
+
+template <class F, class S> constexpr int pitch_of = OCT_BLOCK_CHUNK_PITCH(S::chunk, F::bytes);
 
 /* Where a tile lies: the part of the map under its halo that is inside the map. */
 struct region {
@@ -77,81 +79,67 @@ template <class S> __device__ region region_of(const oct_block_launch &l, int ti
     return r;
 }
 
-/* A chunk's weights to shared memory: the caller commits and waits. */
-template <class F, class S>
-__device__ void load_weights(const oct_block_launch &l, const layout &y, unsigned char *to, int first) {
-    const int pieces = y.row_bytes / 16;
-    const char *expand = static_cast<const char *>(l.expand) + static_cast<size_t>(first) * l.input_stride * F::bytes;
-    for (int i = threadIdx.x; i < S::chunk * pieces; i += S::threads) {
-        const int row = i / pieces, at = i % pieces * 16;
-        copy_async16(to + y.expand + row * y.row_pitch + at,
-                     expand + static_cast<size_t>(row) * l.input_stride * F::bytes + at);
-    }
-    constexpr int part = S::chunk * F::bytes / 16;
-    const char *project = static_cast<const char *>(l.project) + static_cast<size_t>(first) * F::bytes;
-    for (int i = threadIdx.x; i < l.outputs * part; i += S::threads) {
-        const int row = i / part, at = i % part * 16;
-        copy_async16(to + y.project + row * y.chunk_pitch + at,
-                     project + static_cast<size_t>(row) * l.expanded_channels * F::bytes + at);
-    }
-    /* depthwise: [9] halves or [3] words a channel, tap by tap over the channels */
-    constexpr int taps = F::bytes == 2 ? 9 : 3, width = S::chunk * (F::bytes == 2 ? 2 : 4) / 16;
-    const char *depthwise = static_cast<const char *>(l.depthwise);
-    for (int i = threadIdx.x; i < taps * width; i += S::threads) {
-        const int tap = i / width, at = i % width * 16;
-        constexpr int word = F::bytes == 2 ? 2 : 4;
-        copy_async16(to + y.depthwise + tap * S::chunk * word + at,
-                     depthwise + (static_cast<size_t>(tap) * l.expanded_channels + first) * word + at);
-    }
-    const float *const vectors[4] = {l.expand_bias, l.depthwise_bias, l.expand_scales, l.depthwise_scales};
-    constexpr int quarter = S::chunk / 4;
-#pragma unroll
-    for (int v = 0; v < (F::bytes == 2 ? 2 : 4); v++)
-        for (int i = threadIdx.x; i < quarter; i += S::threads)
-            copy_async16(to + y.vectors + v * S::chunk * 4 + i * 16, vectors[v] + first + i * 4);
-}
-
-/* The tile's input with its halo, and for each of its pixels where its row of `wide` begins. */
-template <class F, class S>
-__device__ void load_input(const oct_block_launch &l, const layout &y, const region &r, unsigned char *shared) {
-    using element = typename F::element;
-    const int pixels = r.height * r.width;
-    int *table = reinterpret_cast<int *>(shared + y.table);
-    for (int i = threadIdx.x; i < (pixels + 15) / 16 * 16; i += S::threads) {
-        const int py = i / r.width + r.top - r.halo_y, px = i % r.width + r.left - r.halo_x;
-        table[i] = i < pixels ? (py * S::halo_w + px) * y.chunk_pitch : -1;
-    }
-    if (S::stem) {
-        /* the window of 27 numbers of each pixel, zeros up to 32 */
-        const element *x = static_cast<const element *>(l.x.data);
-        const int h = l.in_h * 2, w = l.in_w * 2;
-        for (int i = threadIdx.x; i < pixels * 10; i += S::threads) {
-            const int pixel = i / 10, tap = i % 10;
-            element *to = reinterpret_cast<element *>(shared + y.x + pixel * y.row_pitch) + tap * 3;
-            const int iy = (pixel / r.width + r.top) * 2 - 1 + tap / 3,
-                      ix = (pixel % r.width + r.left) * 2 - 1 + tap % 3;
-            const bool inside = tap < 9 && iy >= 0 && iy < h && ix >= 0 && ix < w;
-            const element *from = x + ((static_cast<int64_t>(r.picture) * h + iy) * w + ix) * l.x.stride;
-            for (int c = 0; c < (tap < 9 ? 3 : 5); c++) to[c] = inside ? from[c] : element(0);
-        }
-        return;
-    }
-    const int whole = l.inputs * F::bytes, step = whole % 16 == 0 ? 16 : 8; /* rows of 24 codes are 24 bytes */
-    const int pieces = y.row_bytes / step;
-    const char *x = static_cast<const char *>(l.x.data);
+/* The tile's input with its halo, [pixel][inputs]. */
+template <class F, class S> __device__ void load_rows(const oct_block_launch &l, const region &r, unsigned char *x) {
+    const int whole = l.x.channels * F::bytes, step = whole % 16 == 0 ? 16 : 8; /* rows of 24 codes are 24 bytes */
+    const int pieces = l.layout.row_bytes / step, pixels = r.height * r.width, stride = l.x.stride * F::bytes;
+    const unsigned by_pieces = divisor(pieces), by_width = divisor(r.width);
+    const char *from = static_cast<const char *>(l.x.data) +
+                       ((static_cast<int64_t>(r.picture) * l.in_h + r.top) * l.in_w + r.left) * stride;
     for (int i = threadIdx.x; i < pixels * pieces; i += S::threads) {
-        const int pixel = i / pieces, at = i % pieces * step;
-        unsigned char *to = shared + y.x + pixel * y.row_pitch + at;
-        const int64_t row =
-            (static_cast<int64_t>(r.picture) * l.in_h + pixel / r.width + r.top) * l.in_w + pixel % r.width + r.left;
-        const char *from = x + row * l.x.stride * F::bytes + at;
+        const int pixel = divide(i, by_pieces), at = (i - pixel * pieces) * step, y = divide(pixel, by_width);
+        const char *source = from + (y * l.in_w + pixel - y * r.width) * stride + at;
+        unsigned char *to = x + pixel * l.layout.row_pitch + at;
         if (at >= whole) {
             for (int j = 0; j < step; j += 8) *reinterpret_cast<uint2 *>(to + j) = make_uint2(0, 0);
         } else if (step == 16) {
-            copy_async16(to, from);
+            copy_async16(to, source);
         } else {
-            copy_async8(to, from);
+            copy_async8(to, source);
         }
+    }
+}
+
+/* The stem's input. A pixel is four numbers, the last of no meaning. */
+template <class S>
+__device__ void load_stem(half_format, const oct_block_launch &l, const region &r, unsigned char *x) {
+    /* the patch of the picture under the tile; rows of the matrix are read from it in place */
+    constexpr int width = OCT_BLOCK_PATCH_WIDTH(S::halo_w);
+    const int h = l.in_h * 2, w = l.in_w * 2, top = r.top * 2 - 1, left = r.left * 2 - 1;
+    const uint2 *from = static_cast<const uint2 *>(l.x.data) + static_cast<int64_t>(r.picture) * h * w;
+    for (int i = threadIdx.x; i < OCT_BLOCK_PATCH_HEIGHT(S::halo_h) * width; i += S::threads) {
+        const int y = top + i / width, x_of = left + i % width;
+        uint2 v = make_uint2(0, 0);
+        if (y >= 0 && y < h && x_of >= 0 && x_of < w) v = from[y * w + x_of];
+        v.y &= 0xffffu;
+        reinterpret_cast<uint2 *>(x)[i] = v;
+    }
+}
+template <class S>
+__device__ void load_stem(int8_format, const oct_block_launch &l, const region &r, unsigned char *x) {
+    /* the window of each pixel: three rows of four pixels; the fourth piece has no weights */
+    const int h = l.in_h * 2, w = l.in_w * 2, pixels = r.height * r.width;
+    const unsigned by_width = divisor(r.width);
+    const uint32_t *from = static_cast<const uint32_t *>(l.x.data) + static_cast<int64_t>(r.picture) * h * w;
+    for (int i = threadIdx.x; i < pixels * 4; i += S::threads) {
+        const int pixel = i / 4, row = i % 4, py = divide(pixel, by_width);
+        const int y = (r.top + py) * 2 - 1 + row, left = (r.left + pixel - py * r.width) * 2 - 1;
+        uint32_t v[4] = {};
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (row < 3 && y >= 0 && y < h && left + j >= 0 && left + j < w) v[j] = from[y * w + left + j];
+        *reinterpret_cast<uint4 *>(x + pixel * l.layout.row_pitch + row * 16) = make_uint4(v[0], v[1], v[2], v[3]);
+    }
+}
+
+/* For each pixel under the tile, where its row of the expanded map begins. */
+template <class F, class S> __device__ void make_table(const region &r, int *table) {
+    const unsigned by_width = divisor(r.width);
+    const int pixels = r.height * r.width;
+    for (int i = threadIdx.x; i < (pixels + 15) / 16 * 16; i += S::threads) {
+        const int y = divide(i, by_width), x = i - y * r.width;
+        const int at = (y + r.top - r.halo_y) * S::halo_w + x + r.left - r.halo_x;
+        table[i] = i < pixels ? at * pitch_of<F, S> : -1;
     }
 }
 
@@ -173,69 +161,132 @@ __device__ __forceinline__ uint32_t code_of(int sum, float scale, float bias, li
     return __float_as_uint(fminf(fmaxf(v * inverse, -127.0f), 127.0f) + 12582912.0f) & 0xffu;
 }
 
-/* Rounds an accumulator's two rows of two neighbours into `wide`. */
+/* Rounds two neighbours of two rows into the expanded map. */
 template <class S>
-__device__ __forceinline__ void store_wide(unsigned char *wide, const int *table, int row, int column,
-                                           const float (&d)[4], const float *vectors, limits cut, float) {
+__device__ __forceinline__ void store_wide(unsigned char *const (&rows)[2], int column, const float (&d)[4],
+                                           const float *vectors, limits cut, float) {
     const float2 bias = *reinterpret_cast<const float2 *>(vectors + column);
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const int at = table[row + 8 * i];
-        if (at >= 0)
-            *reinterpret_cast<uint32_t *>(wide + at + column * 2) =
+    for (int i = 0; i < 2; i++)
+        if (rows[i] != nullptr)
+            *reinterpret_cast<uint32_t *>(rows[i] + column * 2) =
                 round_pair(d[2 * i] + bias.x, d[2 * i + 1] + bias.y, cut);
-    }
 }
 template <class S>
-__device__ __forceinline__ void store_wide(unsigned char *wide, const int *table, int row, int column,
-                                           const int (&d)[4], const float *vectors, limits cut, float inverse) {
+__device__ __forceinline__ void store_wide(unsigned char *const (&rows)[2], int column, const int (&d)[4],
+                                           const float *vectors, limits cut, float inverse) {
     const float2 bias = *reinterpret_cast<const float2 *>(vectors + column);
     const float2 scale = *reinterpret_cast<const float2 *>(vectors + 2 * S::chunk + column);
 #pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const int at = table[row + 8 * i];
-        if (at >= 0)
-            *reinterpret_cast<uint16_t *>(wide + at + column) =
+    for (int i = 0; i < 2; i++)
+        if (rows[i] != nullptr)
+            *reinterpret_cast<uint16_t *>(rows[i] + column) =
                 static_cast<uint16_t>(code_of(d[2 * i], scale.x, bias.x, cut, inverse) |
                                       code_of(d[2 * i + 1], scale.y, bias.y, cut, inverse) << 8);
-    }
 }
 
 template <class F, class S>
-__device__ void expand(const oct_block_launch &l, const layout &y, int pixels, unsigned char *shared,
+__device__ void expand(const oct_block_launch &l, const region &r, unsigned char *shared,
                        const unsigned char *weights) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, tiles = (pixels + 15) / 16;
-    const int *table = reinterpret_cast<const int *>(shared + y.table);
-    const float *vectors = reinterpret_cast<const float *>(weights + y.vectors);
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, pixels = r.height * r.width, tiles = (pixels + 15) / 16;
+    const int *table = reinterpret_cast<const int *>(shared + l.layout.table);
+    const float *vectors = reinterpret_cast<const float *>(weights + l.layout.vectors);
     const limits cut = limits_of(l.expand_activation);
     constexpr int NTILES = S::chunk / 8;
-    const uint32_t b_row = shared_address(weights + y.expand) + matrix_b_offset(lane, y.row_pitch);
+    constexpr bool patch = S::stem && F::bytes == 2; /* a step is a row of the window, a row of the patch further on */
+    constexpr int a_step = patch ? OCT_BLOCK_PATCH_WIDTH(S::halo_w) * 8 : 32;
+    const int pitch = l.layout.row_pitch, steps = l.layout.row_bytes / 32;
+    const unsigned by_width = divisor(r.width);
+    const uint32_t b_first = shared_address(weights) + matrix_b_offset(lane, pitch);
     for (int tile = warp; tile < tiles; tile += S::warps) {
         typename F::sum d[NTILES][4] = {};
-        const uint32_t a_row =
-            shared_address(shared + y.x) + tile * 16 * y.row_pitch + matrix_a_offset(lane, y.row_pitch);
-        for (int k = 0; k < y.row_bytes; k += 32) {
+        uint32_t a_row = shared_address(shared + l.layout.x), b_row = b_first;
+        if (patch) {
+            const int pixel = min(tile * 16 + lane % 16, pixels - 1), y = divide(pixel, by_width);
+            a_row += 2 * y * a_step + (pixel - y * r.width) * 16 + lane / 16 * 16;
+        } else {
+            a_row += tile * 16 * pitch + matrix_a_offset(lane, pitch);
+        }
+        for (int k = 0; k < steps; k++) {
             uint32_t a[4];
-            load_matrix(a, a_row + k);
+            load_matrix(a, a_row);
 #pragma unroll
             for (int n = 0; n < NTILES; n += 2) {
                 uint32_t b[4];
-                load_matrix(b, b_row + n * 8 * y.row_pitch + k);
+                load_matrix(b, b_row + n * 8 * pitch);
                 multiply(d[n], a, b[0], b[1]);
                 multiply(d[n + 1], a, b[2], b[3]);
             }
+            a_row += a_step;
+            b_row += 32;
+        }
+        unsigned char *rows[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            const int at = table[tile * 16 + lane / 4 + 8 * i];
+            rows[i] = at >= 0 ? shared + l.layout.wide + at : nullptr;
         }
 #pragma unroll
         for (int n = 0; n < NTILES; n++)
-            store_wide<S>(shared + y.wide, table, tile * 16 + lane / 4, n * 8 + lane % 4 * 2, d[n], vectors, cut,
-                          l.expanded.inverse);
+            store_wide<S>(rows, n * 8 + lane % 4 * 2, d[n], vectors, cut, l.expanded.inverse);
+    }
+}
+
+/* fp16 with sums in fp16: a thread takes four channels of seven neighbouring outputs. */
+template <class S>
+__device__ void depthwise_half(const oct_block_launch &l, unsigned char *shared, const unsigned char *weights) {
+    constexpr int quads = S::chunk / 4, across = S::tile_w / S::segment, pitch = pitch_of<half_format, S>;
+    constexpr int columns = (S::segment - 1) * S::stride + 3;
+    const limits cut = limits_of(l.depthwise_activation);
+    for (int i = threadIdx.x; i < quads * across * S::tile_h; i += S::threads) {
+        const int quad = i % quads, x = i / quads % across * S::segment, row = i / quads / across;
+        __half2 w[9][2];
+#pragma unroll
+        for (int t = 0; t < 9; t++)
+            *reinterpret_cast<uint2 *>(w[t]) =
+                *reinterpret_cast<const uint2 *>(weights + l.layout.depthwise + t * S::chunk * 2 + quad * 8);
+        const float4 bias = *reinterpret_cast<const float4 *>(weights + l.layout.vectors + S::chunk * 4 + quad * 16);
+        const unsigned char *from =
+            shared + l.layout.wide + (row * S::stride * S::halo_w + x * S::stride) * pitch + quad * 8;
+        unsigned char *to = shared + l.layout.middle + (row * S::tile_w + x) * pitch + quad * 8;
+        const __half2 b0 = __floats2half2_rn(bias.x, bias.y), b1 = __floats2half2_rn(bias.z, bias.w);
+        __half2 sums[S::segment][2];
+#pragma unroll
+        for (int s = 0; s < S::segment; s++) sums[s][0] = b0, sums[s][1] = b1;
+#pragma unroll
+        for (int c = 0; c < columns; c++) {
+            __half2 v[3][2];
+#pragma unroll
+            for (int t = 0; t < 3; t++)
+                *reinterpret_cast<uint2 *>(v[t]) = *reinterpret_cast<const uint2 *>(from + (t * S::halo_w + c) * pitch);
+#pragma unroll
+            for (int s = 0; s < S::segment; s++) {
+                const int j = c - s * S::stride;
+                if (j < 0 || j > 2) continue;
+#pragma unroll
+                for (int t = 0; t < 3; t++)
+#pragma unroll
+                    for (int h = 0; h < 2; h++) sums[s][h] = __hfma2(v[t][h], w[t * 3 + j][h], sums[s][h]);
+            }
+        }
+#pragma unroll
+        for (int s = 0; s < S::segment; s++) {
+            uint2 out = *reinterpret_cast<const uint2 *>(sums[s]);
+            out.x = clamp_halves(out.x, cut.low, cut.high);
+            out.y = clamp_halves(out.y, cut.low, cut.high);
+            *reinterpret_cast<uint2 *>(to + s * pitch) = out;
+        }
     }
 }
 
 /* fp16: a thread takes two channels of SEGMENT neighbouring outputs; sums in float32. */
 template <class S>
-__device__ void depthwise(half_format, const oct_block_launch &l, const layout &y, unsigned char *shared,
-                          const unsigned char *weights) {
+__device__ void depthwise(half_format, const oct_block_launch &l, unsigned char *shared, const unsigned char *weights) {
+    if (S::half) {
+        depthwise_half<S>(l, shared, weights);
+        return;
+    }
+    constexpr int pitch = pitch_of<half_format, S>;
     constexpr int pairs = S::chunk / 2, across = S::tile_w / S::segment;
     constexpr int columns = (S::segment - 1) * S::stride + 3;
     const limits cut = limits_of(l.depthwise_activation);
@@ -244,12 +295,12 @@ __device__ void depthwise(half_format, const oct_block_launch &l, const layout &
         float2 w[9];
 #pragma unroll
         for (int t = 0; t < 9; t++)
-            w[t] =
-                __half22float2(*reinterpret_cast<const __half2 *>(weights + y.depthwise + t * S::chunk * 2 + pair * 4));
-        const float2 bias = *reinterpret_cast<const float2 *>(weights + y.vectors + S::chunk * 4 + pair * 8);
+            w[t] = __half22float2(
+                *reinterpret_cast<const __half2 *>(weights + l.layout.depthwise + t * S::chunk * 2 + pair * 4));
+        const float2 bias = *reinterpret_cast<const float2 *>(weights + l.layout.vectors + S::chunk * 4 + pair * 8);
         const unsigned char *from =
-            shared + y.wide + (row * S::stride * S::halo_w + x * S::stride) * y.chunk_pitch + pair * 4;
-        unsigned char *to = shared + y.middle + (row * S::tile_w + x) * y.chunk_pitch + pair * 4;
+            shared + l.layout.wide + (row * S::stride * S::halo_w + x * S::stride) * pitch + pair * 4;
+        unsigned char *to = shared + l.layout.middle + (row * S::tile_w + x) * pitch + pair * 4;
         float2 sums[S::segment];
 #pragma unroll
         for (int s = 0; s < S::segment; s++) sums[s] = make_float2(0.0f, 0.0f);
@@ -258,7 +309,7 @@ __device__ void depthwise(half_format, const oct_block_launch &l, const layout &
             float2 v[3];
 #pragma unroll
             for (int t = 0; t < 3; t++)
-                v[t] = __half22float2(*reinterpret_cast<const __half2 *>(from + (t * S::halo_w + c) * y.chunk_pitch));
+                v[t] = __half22float2(*reinterpret_cast<const __half2 *>(from + (t * S::halo_w + c) * pitch));
 #pragma unroll
             for (int s = 0; s < S::segment; s++) {
                 const int j = c - s * S::stride;
@@ -272,15 +323,14 @@ __device__ void depthwise(half_format, const oct_block_launch &l, const layout &
         }
 #pragma unroll
         for (int s = 0; s < S::segment; s++)
-            *reinterpret_cast<uint32_t *>(to + s * y.chunk_pitch) =
-                round_pair(sums[s].x + bias.x, sums[s].y + bias.y, cut);
+            *reinterpret_cast<uint32_t *>(to + s * pitch) = round_pair(sums[s].x + bias.x, sums[s].y + bias.y, cut);
     }
 }
 
 /* int8: four channels a thread. The three rows of a column become a word a channel, times three weights by dp4a. */
 template <class S>
-__device__ void depthwise(int8_format, const oct_block_launch &l, const layout &y, unsigned char *shared,
-                          const unsigned char *weights) {
+__device__ void depthwise(int8_format, const oct_block_launch &l, unsigned char *shared, const unsigned char *weights) {
+    constexpr int pitch = pitch_of<int8_format, S>;
     constexpr int words = S::chunk / 4, across = S::tile_w / S::segment;
     constexpr int columns = (S::segment - 1) * S::stride + 3;
     const limits cut = limits_of(l.depthwise_activation);
@@ -289,12 +339,12 @@ __device__ void depthwise(int8_format, const oct_block_launch &l, const layout &
         uint4 w[3];
 #pragma unroll
         for (int j = 0; j < 3; j++)
-            w[j] = *reinterpret_cast<const uint4 *>(weights + y.depthwise + j * S::chunk * 4 + word * 16);
-        const float4 bias = *reinterpret_cast<const float4 *>(weights + y.vectors + S::chunk * 4 + word * 16);
-        const float4 scale = *reinterpret_cast<const float4 *>(weights + y.vectors + S::chunk * 12 + word * 16);
+            w[j] = *reinterpret_cast<const uint4 *>(weights + l.layout.depthwise + j * S::chunk * 4 + word * 16);
+        const float4 bias = *reinterpret_cast<const float4 *>(weights + l.layout.vectors + S::chunk * 4 + word * 16);
+        const float4 scale = *reinterpret_cast<const float4 *>(weights + l.layout.vectors + S::chunk * 12 + word * 16);
         const unsigned char *from =
-            shared + y.wide + (row * S::stride * S::halo_w + x * S::stride) * y.chunk_pitch + word * 4;
-        unsigned char *to = shared + y.middle + (row * S::tile_w + x) * y.chunk_pitch + word * 4;
+            shared + l.layout.wide + (row * S::stride * S::halo_w + x * S::stride) * pitch + word * 4;
+        unsigned char *to = shared + l.layout.middle + (row * S::tile_w + x) * pitch + word * 4;
         int4 sums[S::segment];
 #pragma unroll
         for (int s = 0; s < S::segment; s++) sums[s] = make_int4(0, 0, 0, 0);
@@ -302,8 +352,7 @@ __device__ void depthwise(int8_format, const oct_block_launch &l, const layout &
         for (int c = 0; c < columns; c++) {
             uint32_t v[3];
 #pragma unroll
-            for (int t = 0; t < 3; t++)
-                v[t] = *reinterpret_cast<const uint32_t *>(from + (t * S::halo_w + c) * y.chunk_pitch);
+            for (int t = 0; t < 3; t++) v[t] = *reinterpret_cast<const uint32_t *>(from + (t * S::halo_w + c) * pitch);
             const uint32_t low = __byte_perm(v[0], v[1], 0x5140), high = __byte_perm(v[0], v[1], 0x7362);
             const uint32_t x0 = __byte_perm(low, v[2], 0x4410), x1 = __byte_perm(low, v[2], 0x5532);
             const uint32_t x2 = __byte_perm(high, v[2], 0x6610), x3 = __byte_perm(high, v[2], 0x7732);
@@ -319,7 +368,7 @@ __device__ void depthwise(int8_format, const oct_block_launch &l, const layout &
         }
 #pragma unroll
         for (int s = 0; s < S::segment; s++)
-            *reinterpret_cast<uint32_t *>(to + s * y.chunk_pitch) =
+            *reinterpret_cast<uint32_t *>(to + s * pitch) =
                 code_of(sums[s].x, scale.x, bias.x, cut, l.middle.inverse) |
                 code_of(sums[s].y, scale.y, bias.y, cut, l.middle.inverse) << 8 |
                 code_of(sums[s].z, scale.z, bias.z, cut, l.middle.inverse) << 16 |
@@ -328,24 +377,25 @@ __device__ void depthwise(int8_format, const oct_block_launch &l, const layout &
 }
 
 template <class F, class S>
-__device__ __forceinline__ void project(const layout &y, unsigned char *shared, const unsigned char *weights,
+__device__ __forceinline__ void project(const oct_block_launch &l, unsigned char *shared, const unsigned char *weights,
                                         typename F::sum (&d)[S::mt][S::nt][4]) {
+    constexpr int pitch = pitch_of<F, S>;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, wm = warp % S::wm, wn = warp / S::wm;
-    const uint32_t a_row = shared_address(shared + y.middle) + matrix_a_offset(lane, y.chunk_pitch);
+    const uint32_t a_row = shared_address(shared + l.layout.middle) + matrix_a_offset(lane, pitch);
     const uint32_t b_row =
-        shared_address(weights + y.project) + wn * S::nt * 8 * y.chunk_pitch + matrix_b_offset(lane, y.chunk_pitch);
+        shared_address(weights + l.layout.project) + wn * S::nt * 8 * pitch + matrix_b_offset(lane, pitch);
 #pragma unroll
-    for (int k = 0; k < S::chunk * F::bytes; k += 32) {
+    for (int k = 0; k < OCT_BLOCK_CHUNK_BYTES(S::chunk, F::bytes); k += 32) {
         uint32_t a[S::mt][4];
 #pragma unroll
         for (int m = 0; m < S::mt; m++) {
             const int tile = wm + m * S::wm;
-            if (tile * 16 < S::tile_rows) load_matrix(a[m], a_row + tile * 16 * y.chunk_pitch + k);
+            if (tile * 16 < S::tile_rows) load_matrix(a[m], a_row + tile * 16 * pitch + k);
         }
 #pragma unroll
         for (int n = 0; n < S::nt; n += 2) {
             uint32_t b[4];
-            load_matrix(b, b_row + n * 8 * y.chunk_pitch + k);
+            load_matrix(b, b_row + n * 8 * pitch + k);
 #pragma unroll
             for (int m = 0; m < S::mt; m++) {
                 if ((wm + m * S::wm) * 16 >= S::tile_rows) continue;
@@ -377,82 +427,103 @@ __device__ void put_sums(const oct_block_launch &l, typename F::sum *sums, int p
     }
 }
 
+__device__ __forceinline__ void add_quad(float (&v)[4], const float *from) {
+    const float4 a = *reinterpret_cast<const float4 *>(from);
+    v[0] += a.x, v[1] += a.y, v[2] += a.z, v[3] += a.w;
+}
+__device__ __forceinline__ void add_quad(int (&v)[4], const int *from) {
+    const int4 a = *reinterpret_cast<const int4 *>(from);
+    v[0] += a.x, v[1] += a.y, v[2] += a.z, v[3] += a.w;
+}
+
 /* Adds up what the blocks of the cluster have, and stores the tile: four outputs of a pixel a thread. */
 template <class F, class S>
-__device__ void finish(const oct_block_launch &l, const region &r, typename F::sum *sums, int pitch) {
+__device__ void finish(const oct_block_launch &l, const region &r, typename F::sum *sums, int pitch, int rank) {
     using sum = typename F::sum;
     const int quads = l.outputs / 4;
-    int rank = 0;
-#if __CUDA_ARCH__ >= 900
-    if (l.split > 1) rank = static_cast<int>(cg::this_cluster().block_rank());
-#endif
+    const unsigned by_quads = divisor(quads);
     for (int i = threadIdx.x + rank * S::threads; i < S::tile_h * S::tile_w * quads; i += S::threads * l.split) {
-        const int pixel = i / quads, o = i % quads * 4;
+        const int pixel = divide(i, by_quads), o = (i - pixel * quads) * 4;
         const int oy = r.tile_y + pixel / S::tile_w, ox = r.tile_x + pixel % S::tile_w;
         if (oy >= l.out_h || ox >= l.out_w) continue;
+        sum *const mine = sums + pixel * pitch + o;
         sum v[4] = {};
-        for (int other = 0; other < l.split; other++) {
-            const sum *from = sums;
+        if (l.split == 1) {
+            add_quad(v, mine);
+        } else {
 #if __CUDA_ARCH__ >= 900
-            if (l.split > 1) from = cg::this_cluster().map_shared_rank(sums, static_cast<unsigned>(other));
+            for (int other = 0; other < l.split; other++)
+                add_quad(v, cg::this_cluster().map_shared_rank(mine, static_cast<unsigned>(other)));
 #endif
-#pragma unroll
-            for (int j = 0; j < 4; j++) v[j] += from[pixel * pitch + o + j];
         }
         const int64_t row = (static_cast<int64_t>(r.picture) * l.out_h + oy) * l.out_w + ox;
-        float out[4];
+        const float4 bias = *reinterpret_cast<const float4 *>(l.epilogue.bias + o);
+        float out[4] = {bias.x, bias.y, bias.z, bias.w};
 #pragma unroll
         for (int j = 0; j < 4; j++)
-            out[j] = F::bytes == 1
-                         ? oct_int8_sum(static_cast<int>(v[j]), l.epilogue.scales[o + j], l.epilogue.bias[o + j])
-                         : static_cast<float>(v[j]) + l.epilogue.bias[o + j];
+            out[j] = F::bytes == 1 ? oct_int8_sum(static_cast<int>(v[j]), l.epilogue.scales[o + j], out[j])
+                                   : static_cast<float>(v[j]) + out[j];
         finish_quad(l.epilogue, row, o, out);
     }
 }
 
 template <class F, class S>
-__global__ void __launch_bounds__(S::threads) block_kernel(const __grid_constant__ oct_block_launch l) {
+__global__ void __launch_bounds__(S::threads, S::resident) block_kernel(const __grid_constant__ oct_block_launch l) {
     extern __shared__ __align__(128) unsigned char shared[];
+    __shared__ __align__(8) uint64_t arrived[2]; /* a chunk's weights */
     using sum = typename F::sum;
-    const layout y = layout_of<F, S>(l);
     const int chunks = l.expanded_channels / S::chunk;
-    const int rank = static_cast<int>(blockIdx.x) % l.split, tile = static_cast<int>(blockIdx.x) / l.split;
-    const int first = chunks * rank / l.split, last = chunks * (rank + 1) / l.split;
+    const int tile = l.split == 1 ? static_cast<int>(blockIdx.x) : static_cast<int>(blockIdx.x) / l.split;
+    const int rank = static_cast<int>(blockIdx.x) - tile * l.split;
+    const int first = l.split == 1 ? 0 : chunks * rank / l.split;
+    const int last = l.split == 1 ? chunks : chunks * (rank + 1) / l.split;
     const region r = region_of<S>(l, tile);
-    load_weights<F, S>(l, y, shared + y.weights, first * S::chunk);
-    copy_async_commit();
-    for (int i = threadIdx.x; i < (y.middle - y.wide) / 16; i += S::threads)
-        reinterpret_cast<uint4 *>(shared + y.wide)[i] = make_uint4(0, 0, 0, 0);
+    const unsigned char *const images = static_cast<const unsigned char *>(l.weights);
+    unsigned char *const weights = shared + l.layout.weights;
+
+    if (threadIdx.x == 0) {
+        barrier_make(&arrived[0]);
+        barrier_make(&arrived[1]);
+        copy_bulk(weights, images + static_cast<size_t>(first) * l.layout.image, l.layout.image, &arrived[0]);
+    }
+    make_table<F, S>(r, reinterpret_cast<int *>(shared + l.layout.table));
+    if (r.height < S::halo_h || r.width < S::halo_w)
+        for (int i = threadIdx.x; i < S::halo_h * S::halo_w * pitch_of<F, S> / 16; i += S::threads)
+            reinterpret_cast<uint4 *>(shared + l.layout.wide)[i] = make_uint4(0, 0, 0, 0);
     wait_for_grid();
-    load_input<F, S>(l, y, r, shared);
+    if (S::stem)
+        load_stem<S>(F(), l, r, shared + l.layout.x);
+    else
+        load_rows<F, S>(l, r, shared + l.layout.x);
     copy_async_commit();
+    copy_async_wait();
+    __syncthreads();
 
     sum d[S::mt][S::nt][4] = {};
     for (int c = first; c < last; c++) {
-        unsigned char *now = shared + y.weights + (c - first) % 2 * y.weights_size;
-        unsigned char *next = shared + y.weights + (c - first + 1) % 2 * y.weights_size;
-        copy_async_wait();
+        const int turn = c - first;
+        unsigned char *const now = weights + turn % 2 * l.layout.weights_size;
+        barrier_wait(&arrived[turn % 2], turn / 2 % 2);
+        expand<F, S>(l, r, shared, now);
+        __syncthreads(); /* and nobody reads the other weights any more */
+        if (threadIdx.x == 0 && c + 1 < last)
+            copy_bulk(weights + (turn + 1) % 2 * l.layout.weights_size,
+                      images + static_cast<size_t>(c + 1) * l.layout.image, l.layout.image, &arrived[(turn + 1) % 2]);
+        depthwise<S>(F(), l, shared, now);
         __syncthreads();
-        if (c + 1 < last) load_weights<F, S>(l, y, next, (c + 1) * S::chunk);
-        copy_async_commit();
-        expand<F, S>(l, y, r.height * r.width, shared, now);
-        __syncthreads();
-        depthwise<S>(F(), l, y, shared, now);
-        __syncthreads();
-        project<F, S>(y, shared, now, d);
+        project<F, S>(l, shared, now, d);
     }
     start_next_grid();
     __syncthreads();
-    sum *sums = reinterpret_cast<sum *>(shared + y.x);
+    sum *sums = reinterpret_cast<sum *>(shared + l.layout.x);
     put_sums<F, S>(l, sums, l.outputs + 4, d);
-    if (l.split > 1) {
 #if __CUDA_ARCH__ >= 900
+    if (l.split > 1)
         cg::this_cluster().sync();
+    else
 #endif
-    } else {
         __syncthreads();
-    }
-    finish<F, S>(l, r, sums, l.outputs + 4);
+    finish<F, S>(l, r, sums, l.outputs + 4, rank);
 #if __CUDA_ARCH__ >= 900
     if (l.split > 1) cg::this_cluster().sync(); /* others still read this block's sums */
 #endif
@@ -460,7 +531,7 @@ __global__ void __launch_bounds__(S::threads) block_kernel(const __grid_constant
 
 template <class F, class S> cudaError_t run(const oct_block_launch &l, cudaStream_t stream) {
     const int tiles = (l.out_h + S::tile_h - 1) / S::tile_h * ((l.out_w + S::tile_w - 1) / S::tile_w);
-    const int size = layout_of<F, S>(l).size;
+    const int size = l.layout.size;
     cudaError_t error = cudaFuncSetAttribute(block_kernel<F, S>, cudaFuncAttributeMaxDynamicSharedMemorySize, size);
     if (error == cudaSuccess && l.split > 8)
         error = cudaFuncSetAttribute(block_kernel<F, S>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
@@ -469,14 +540,20 @@ template <class F, class S> cudaError_t run(const oct_block_launch &l, cudaStrea
     return launch_chained(block_kernel<F, S>, grid, S::threads, size, l.split, stream, l);
 }
 
+template <class S> cudaError_t run_format(const oct_block_launch &l, cudaStream_t stream) {
+    if constexpr (S::half) {
+        return l.int8 ? cudaErrorInvalidValue : run<half_format, S>(l, stream);
+    } else {
+        return l.int8 ? run<int8_format, S>(l, stream) : run<half_format, S>(l, stream);
+    }
+}
+
 } // namespace
 
 extern "C" cudaError_t oct_run_block(const oct_block_launch *l, cudaStream_t stream) {
     int variant = 0;
 #define OCT_BLOCK(name, ...)                                                                                           \
-    if (l->variant == variant++)                                                                                       \
-        return l->int8 ? run<int8_format, shape<__VA_ARGS__>>(*l, stream)                                              \
-                       : run<half_format, shape<__VA_ARGS__>>(*l, stream);
+    if (l->variant == variant++) return run_format<shape<__VA_ARGS__>>(*l, stream);
 #include "cuda/kernels/block_variants.def"
 #undef OCT_BLOCK
     return cudaErrorInvalidValue;

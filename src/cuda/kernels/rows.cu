@@ -99,6 +99,22 @@ __global__ void __launch_bounds__(THREADS) rows(const oct_rows_launch l) {
     }
 }
 
+/* The same where no element needs its row: a thread an element. */
+__global__ void __launch_bounds__(THREADS) elements(const oct_rows_launch l) {
+    const int channels = l.out[0].channels;
+    const int64_t at = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x, r = at / channels;
+    const int c = static_cast<int>(at - r * channels);
+    if (r >= l.rows) return;
+    row_state s;
+    s.x = r / l.group * l.x_group + l.x_first + r % l.group;
+    s.out = r / l.group * l.out_group + l.out_first + r % l.group;
+    s.mean = s.factor = 0;
+    const float x = element(l, s, c);
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        if (i < l.out_count) oct_store(l.out[i], s.out, c, x, l.out[i].inverse);
+}
+
 __global__ void __launch_bounds__(THREADS) pool(const oct_pool_launch l) {
     const int c = blockIdx.x * THREADS + threadIdx.x;
     const int64_t picture = blockIdx.y;
@@ -152,7 +168,12 @@ __global__ void __launch_bounds__(THREADS) attention(const oct_attention_launch 
 } // namespace
 
 extern "C" cudaError_t oct_run_rows(const oct_rows_launch *l, cudaStream_t stream) {
-    rows<<<static_cast<unsigned>(l->rows), THREADS, 0, stream>>>(*l);
+    const bool whole = l->kind == OCT_ROW_NORM || l->out[0].scales != nullptr || l->out[1].scales != nullptr;
+    const int64_t threads = l->rows * l->out[0].channels;
+    if (whole)
+        rows<<<static_cast<unsigned>(l->rows), THREADS, 0, stream>>>(*l);
+    else
+        elements<<<static_cast<unsigned>((threads + THREADS - 1) / THREADS), THREADS, 0, stream>>>(*l);
     return cudaGetLastError();
 }
 

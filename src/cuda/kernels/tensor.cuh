@@ -24,6 +24,36 @@ static __device__ __forceinline__ void copy_async_wait() {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
+/* ---- bulk copies to shared memory, and the barrier that tells when one has come: one copy a phase. Compute capability
+ * 9.0. */
+static __device__ __forceinline__ void barrier_make(uint64_t *barrier) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+static __device__ __forceinline__ void copy_bulk(void *to, const void *from, int size, uint64_t *barrier) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(size)
+                 : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(to)),
+                 "l"(from), "r"(size), "r"(shared_address(barrier))
+                 : "memory");
+#endif
+}
+static __device__ __forceinline__ void barrier_wait(uint64_t *barrier, int parity) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("{\n"
+                 ".reg .pred p;\n"
+                 "W: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+                 "@!p bra W;\n"
+                 "}" ::"r"(shared_address(barrier)),
+                 "r"(parity)
+                 : "memory");
+#endif
+}
+
 /* ---- matrices of 8 rows of 16 bytes. The address a lane gives to load_matrix, for an operand whose rows are `pitch`
  * bytes apart: A is 16 rows of 32 bytes, B is 16 rows of 32 bytes (two n-tiles: b[0], b[1] and b[2], b[3]). */
 static __device__ __forceinline__ int matrix_a_offset(int lane, int pitch) {
