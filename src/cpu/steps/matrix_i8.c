@@ -9,7 +9,7 @@
 #include "cpu/kernels/gemm_i8.h"
 #include "cpu/steps/int8.h"
 
-#define CHUNK 64                     /* windows gathered at once */
+#define CHUNK 112                    /* windows gathered at once */
 #define BLOCK_BYTES (160 << 10)      /* of activations in an item */
 #define BLOCK_ROWS 448               /* and rows, at most */
 #define ITEM_WORK ((int64_t)1 << 20) /* multiply-adds an item should have at least */
@@ -85,7 +85,7 @@ static void describe_operands(matrix *m) {
     m->unit = m->isa == OCT_ISA_AVX2 ? 2 : 4;
     m->shift = m->isa == OCT_ISA_VNNI ? 128 : 0;
     m->places = tiles ? oct_gemm_i8_places(m->depth) : oct_ceil_div(m->depth, m->unit) * m->unit;
-    if (!m->flat || m->shift != 0 || (fours && m->depth % 4 != 0)) m->copy_stride = oct_ceil_div(m->depth, 4) * 4;
+    if (!m->flat || m->shift != 0 || (fours && m->depth % 4 != 0)) m->copy_stride = oct_ceil_div(m->depth, 32) * 32;
 }
 
 /* Items: constants of the shape, never of the number of threads. */
