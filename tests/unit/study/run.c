@@ -23,7 +23,7 @@
     "  verdict: [data: b, without: select]\n"                                                                          \
     "variants: {fp32: fp32, fp16: fp16, int8: int8, int8_rows: int8_rows}\n"                                           \
     "reference: fp32\nfloor: fp16\ncandidates: [int8]\nstress: true\n"                                                 \
-    "timing: {batches: [1, 8], rounds: 12}\n"                                                                          \
+    "timing: {batches: [1, 8], rounds: 12}\nevaluate: {draws: 200}\n"                                                  \
     "premerge: [{name: cat, picture: cat.jpg, tolerance: 0.05}]\n"                                                     \
     "rules:\n  quality:\n    - {figure: QUALITY, at_most: LIMIT}\n    - {figure: nonfinite, at_most: 0}\n"             \
     "    - {figure: stress_nan, at_most: 0}\n    - {figure: premerge_drift, at_most: 1}\n"                             \
