@@ -30,7 +30,7 @@ OCT_INLINE void round_span(const span *s, const oct_format format, const bool co
             if (vectors && s->factors != NULL) y = oct_v_mul(y, oct_v_load(s->factors + c, count));
             if (vectors && s->scales != NULL) {
                 scale = oct_v_load(s->scales + c, count);
-                inverse = oct_v_inverse(scale);
+                inverse = oct_v_div(oct_v_set(1.0f), scale);
             }
             if (codes)
                 oct_v_store_int8(s->codes + out + c, count, y, inverse);
@@ -58,12 +58,28 @@ SPAN(span_e4m3, OCT_FORMAT_E4M3, false)
 SPAN(span_e5m2, OCT_FORMAT_E5M2, false)
 #undef SPAN
 
+/* A block under its full scale; one of 0 keeps signs, one that is NaN makes all NaN. */
+static void span_nvfp4(const span *s) {
+    const oct_v scale = oct_v_set(s->scale);
+    for (int64_t c = 0; c < s->columns; c += OCT_V_WIDTH) {
+        const int64_t count = s->columns - c;
+        oct_v y = oct_v_load(s->x + c, count);
+        if (s->factors != NULL) y = oct_v_mul(y, oct_v_load(s->factors + c, count));
+        if (s->scale > 0) y = oct_v_round_minifloat(oct_v_div(y, scale), 6.0f, 1.0f, 0x1.8p22f);
+        oct_v_store(s->values + c, count, oct_v_mul(y, scale));
+    }
+}
+
 static span_function *span_function_of(const oct_round_f32 *q) {
     static span_function *const functions[OCT_FORMAT_COUNT][2] = {
-        [OCT_FORMAT_FP16] = {span_fp16, span_fp16_by_vectors}, [OCT_FORMAT_BF16] = {span_bf16, span_bf16_by_vectors},
-        [OCT_FORMAT_INT8] = {span_int8, span_int8_by_vectors}, [OCT_FORMAT_UINT8] = {span_uint8, span_uint8_by_vectors},
-        [OCT_FORMAT_E4M3] = {span_e4m3, span_e4m3_by_vectors}, [OCT_FORMAT_E5M2] = {span_e5m2, span_e5m2_by_vectors},
-        [OCT_FORMAT_MXFP8] = {span_e4m3, span_e4m3_by_vectors}};
+        [OCT_FORMAT_FP16] = {span_fp16, span_fp16_by_vectors},
+        [OCT_FORMAT_BF16] = {span_bf16, span_bf16_by_vectors},
+        [OCT_FORMAT_INT8] = {span_int8, span_int8_by_vectors},
+        [OCT_FORMAT_UINT8] = {span_uint8, span_uint8_by_vectors},
+        [OCT_FORMAT_E4M3] = {span_e4m3, span_e4m3_by_vectors},
+        [OCT_FORMAT_E5M2] = {span_e5m2, span_e5m2_by_vectors},
+        [OCT_FORMAT_MXFP8] = {span_e4m3, span_e4m3_by_vectors},
+        [OCT_FORMAT_NVFP4] = {span_nvfp4, span_nvfp4}};
     const bool vectors = q->rounding.factors != NULL || q->rounding.form->granularity == OCT_PER_CHANNEL;
     if (q->values == NULL) return vectors ? span_codes_by_vectors : span_codes;
     return functions[q->rounding.form->format][vectors];
@@ -82,6 +98,11 @@ static float span_amax(const span *s, bool finite) {
 
 /* The scale of a row or block, and its inverse. */
 static void find_scale(span *s, const oct_form *form) {
+    if (form->format == OCT_FORMAT_NVFP4) {
+        const uint8_t code = oct_nvfp4_scale(span_amax(s, false), form->scale);
+        s->scale = (float)((double)oct_e4m3_decode(code) * (double)form->scale);
+        return;
+    }
     if (form->format != OCT_FORMAT_MXFP8) {
         const float amax = span_amax(s, true);
         s->scale = oct_stored_row_scale(form->format, &amax, 1);
@@ -112,10 +133,6 @@ static void round_pieces(const oct_round_f32 *q, span_function *function, span s
 
 static void round_rows(const oct_round_f32 *q) {
     const oct_form *form = q->rounding.form;
-    if (form->format == OCT_FORMAT_NVFP4) {
-        oct_round_f32_c(q);
-        return;
-    }
     span_function *function = span_function_of(q);
     span s = {.x = q->x,
               .values = q->values,

@@ -32,8 +32,8 @@ OCT_INLINE void oct_v_store(float *to, int64_t count, oct_v x) {
 OCT_INLINE oct_v oct_v_mul(oct_v a, oct_v b) {
     return _mm512_mul_ps(a, b);
 }
-OCT_INLINE oct_v oct_v_inverse(oct_v x) {
-    return _mm512_div_ps(_mm512_set1_ps(1.0f), x);
+OCT_INLINE oct_v oct_v_div(oct_v a, oct_v b) {
+    return _mm512_div_ps(a, b);
 }
 OCT_INLINE void oct_v_store_int8(int8_t *to, int64_t count, oct_v x, oct_v inverse) {
     _mm_mask_storeu_epi8(to, oct_mask(count), oct_v_int8(x, inverse));
