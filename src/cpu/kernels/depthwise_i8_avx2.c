@@ -3,7 +3,7 @@
  * pairs, row 2 alone. */
 #include "cpu/kernels/kernels.h"
 
-#include "cpu/kernels/stored_avx2.h"
+#include "cpu/kernels/finish_i8_avx2.h"
 
 #define CHANNELS 16
 
@@ -17,6 +17,7 @@ typedef struct block {
     const int8_t *in[3];    /* at the block's first channel; a row outside: NULL */
     const int16_t *weights; /* [3][2][2] vectors */
     int64_t channel, count;
+    bool only_codes;
 } block;
 
 OCT_INLINE __m256i codes_at(const block *b, int i, int64_t x) {
@@ -49,25 +50,35 @@ OCT_INLINE void finish(const block *b, int64_t x, int v, __m256 number) {
 }
 
 OCT_INLINE void pixel(const block *b, int64_t x, const column *c0, const column *c1, const column *c2) {
+    const oct_depthwise_i8 *d = b->d;
     const column *const columns[3] = {c0, c1, c2};
-    __m256 numbers[2];
+    __m256i sums[2];
 #pragma GCC unroll 2
     for (int v = 0; v < 2; v++) {
-        __m256i sum = _mm256_setzero_si256();
+        sums[v] = _mm256_setzero_si256();
 #pragma GCC unroll 3
         for (int j = 0; j < 3; j++) {
 #pragma GCC unroll 2
             for (int pair = 0; pair < 2; pair++) {
                 const void *w = b->weights + ((j * 2 + pair) * 2 + v) * 16;
-                sum = _mm256_add_epi32(sum, _mm256_madd_epi16(columns[j]->v[pair][v], _mm256_loadu_si256(w)));
+                sums[v] = _mm256_add_epi32(sums[v], _mm256_madd_epi16(columns[j]->v[pair][v], _mm256_loadu_si256(w)));
             }
         }
-        const int64_t at = b->channel + 8 * v;
-        numbers[v] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), _mm256_loadu_ps(b->d->scales + at),
-                                     _mm256_loadu_ps(b->d->bias + at));
     }
-    finish(b, x, 0, _mm256_permute2f128_ps(numbers[0], numbers[1], 0x20));
-    finish(b, x, 1, _mm256_permute2f128_ps(numbers[0], numbers[1], 0x31));
+    const __m256 s0 = _mm256_loadu_ps(d->scales + b->channel), s1 = _mm256_loadu_ps(d->scales + b->channel + 8);
+    const __m256 b0 = _mm256_loadu_ps(d->bias + b->channel), b1 = _mm256_loadu_ps(d->bias + b->channel + 8);
+    if (b->only_codes) {
+        const __m256 inverse = _mm256_set1_ps(d->finish.inverse);
+        const __m256i first = oct_v_code(sums[0], s0, b0, inverse), second = oct_v_code(sums[1], s1, b1, inverse);
+        const __m256i twice = oct_v_pack_codes(&d->finish, first, second, first, second);
+        oct_v_store_codes(d->codes + x * d->code_stride + b->channel,
+                          _mm256_castsi256_si128(_mm256_permute4x64_epi64(twice, 0xd8)), b->count);
+        return;
+    }
+    const __m256 first = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[0]), s0, b0);
+    const __m256 second = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sums[1]), s1, b1);
+    finish(b, x, 0, _mm256_permute2f128_ps(first, second, 0x20));
+    finish(b, x, 1, _mm256_permute2f128_ps(first, second, 0x31));
 }
 
 static void block_row(const block *b) {
@@ -98,7 +109,8 @@ void oct_depthwise_i8_3x3_avx2(const oct_depthwise_i8 *d) {
         block b = {.d = d,
                    .weights = (const int16_t *)d->weights + channel * 12,
                    .channel = channel,
-                   .count = left < CHANNELS ? left : CHANNELS};
+                   .count = left < CHANNELS ? left : CHANNELS,
+                   .only_codes = d->out == NULL && d->finish.bounded};
         for (int i = 0; i < 3; i++) {
             const int64_t y = d->top + i;
             b.in[i] = y < 0 || y >= d->height ? NULL : d->picture + y * d->row_stride + channel;

@@ -9,7 +9,8 @@
  * [k / unit][width][unit], zeros beyond depth and columns: `unit` neighbours for one column together. bias, scales and
  * offsets hold `width` numbers.
  *
- *     C, AVX2   unit 4 and 2, codes as they are
+ *     C         unit 4
+ *     AVX2      unit 2, weights of 16 bits
  *     VNNI      unit 4; it multiplies unsigned by signed, so a holds codes + 128, readable up to a multiple of 4, and
  *               offsets are -128 times the sum of a column's weights; the others do not look at them
  *     AMX       unit 4; in chunks of OCT_AMX_DEPTH codes, the last of which ends with the row, so that it takes some

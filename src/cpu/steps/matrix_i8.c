@@ -32,7 +32,7 @@ typedef struct matrix {
     bool flat;           /* all rows in blocks */
     uint64_t in, residual, row_scales;
     bool has_residual, has_row_scales;
-    int unit;
+    int unit, weight_bytes;
     uint8_t shift; /* what copies are xored with: 128 turns signed codes into unsigned ones, 128 more */
     int64_t width, panels;
     int64_t rows;                         /* of the output; or its lines */
@@ -83,6 +83,7 @@ static void describe_conv2d(const oct_site *site, matrix *m) {
 static void describe_operands(matrix *m) {
     const bool tiles = m->isa == OCT_ISA_AMX, fours = tiles && m->depth < OCT_AMX_DEPTH;
     m->unit = m->isa == OCT_ISA_AVX2 ? 2 : 4;
+    m->weight_bytes = m->isa == OCT_ISA_AVX2 ? sizeof(int16_t) : 1;
     m->shift = m->isa == OCT_ISA_VNNI ? 128 : 0;
     m->places = tiles ? oct_gemm_i8_places(m->depth) : oct_ceil_div(m->depth, m->unit) * m->unit;
     if (!m->flat || m->shift != 0 || (fours && m->depth % 4 != 0)) m->copy_stride = oct_ceil_div(m->depth, 32) * 32;
@@ -161,7 +162,7 @@ static parts parts_of(const matrix *m, const void *packed) {
 }
 
 static int64_t panel_bytes(const matrix *m) {
-    return m->places * m->width;
+    return m->places * m->width * m->weight_bytes;
 }
 
 static void size(const oct_site *site, const oct_kernel *kernel, oct_tactic_choice *choice) {
@@ -181,13 +182,17 @@ static void pack_panel(void *argument, size_t index) {
     const packing *p = argument;
     const matrix *m = p->m;
     const int64_t first = (int64_t)index * m->width, columns = oct_least(m->width, m->outputs - first);
-    int8_t *panel = (int8_t *)p->to.panels + (int64_t)index * panel_bytes(m);
+    uint8_t *panel = p->to.panels + (int64_t)index * panel_bytes(m);
     for (int64_t j = 0; j < columns; j++) {
         const int8_t *from = p->weights + (first + j) * m->depth;
         int32_t sum = 0;
         for (int64_t k = 0; k < m->depth; k++) {
             const int64_t place = m->isa == OCT_ISA_AMX ? oct_gemm_i8_place(m->depth, k) : k;
-            panel[place / m->unit * m->unit * m->width + j * m->unit + place % m->unit] = from[k];
+            const int64_t at = place / m->unit * m->unit * m->width + j * m->unit + place % m->unit;
+            if (m->weight_bytes == 2)
+                ((int16_t *)(void *)panel)[at] = from[k];
+            else
+                panel[at] = (uint8_t)from[k];
             sum += from[k];
         }
         p->to.offsets[first + j] = -128 * sum;
