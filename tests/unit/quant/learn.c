@@ -126,6 +126,50 @@ static void test_other_ops(void **state) {
     assert_true(error > 0 && error < 1e-4);
 }
 
+/* ---- what entries say */
+
+typedef struct extremes {
+    float most[16];
+    size_t values;
+} extremes;
+
+static void look(void *user, const oct_graph_node *node, const oct_array *output) {
+    extremes *e = user;
+    if (strcmp(node->name, "h") != 0) return;
+    const size_t count = (size_t)oct_shape_count(&output->shape);
+    for (size_t i = 0; i < count; i++) e->most[i % 16] = fmaxf(e->most[i % 16], fabsf(output->data[i]));
+    e->values += count;
+}
+
+static void test_entries(void **state) {
+    (void)state;
+    oct_recipe recipe;
+    oct_scale_draft draft = {0};
+    network plain;
+    extremes e = {0};
+    parse(&recipe, "fp16",
+          "  - ops: {kind: global_pool}\n    activations: {format: int8, granularity: tensor, calibrator: percentile, "
+          "percentile: 50}\n    outliers: {predicate: max/p99.99, above: 1, action: per_channel}\n"
+          "  - ops: {name: g}\n    activations: {format: nvfp4}\n");
+    assert_int_equal(calibrate(&recipe, build_convolutions, CALIBRATED, &draft), 1);
+    build_convolutions(&plain);
+    for (uint64_t p = 0; p < CALIBRATED; p++) {
+        float logits[12];
+        run(&plain.graph, p, logits, look, &e);
+    }
+    const oct_scale *pool = oct_scale_file_find(&draft.file, "pool"), *g = oct_scale_file_find(&draft.file, "g");
+    assert_true(draft.file.count == 2 && pool->channel_count == 16 && pool->values == e.values);
+    assert_memory_equal(pool->channels, e.most, sizeof e.most);
+    assert_true(pool->amax == oct_amax(e.most, 16) && pool->threshold < 0.5f * pool->amax);
+    assert_true(pool->has_p9999 && pool->p9999 > pool->threshold && pool->p9999 <= pool->amax);
+    assert_true(pool->scales[0] == pool->threshold / 127 && pool->percentile == 50);
+    assert_true(g->scales[0] == oct_nvfp4_tensor_scale(g->amax) && g->granularity == OCT_PER_BLOCK);
+    oct_graph_free(&plain.graph);
+    oct_scale_draft_free(&draft);
+    oct_recipe_free(&recipe);
+    assert_int_equal(oct_alloc_live(), 0);
+}
+
 /* ---- what the options are for */
 
 static double sum_of(const double off[12]) {
@@ -200,11 +244,9 @@ static void test_smoothing_helps(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_other_ops),
-        cmocka_unit_test(test_compensated_is_better),
-        cmocka_unit_test(test_bias_is_corrected),
-        cmocka_unit_test(test_smoothing_helps),
+        cmocka_unit_test(test_formats),           cmocka_unit_test(test_other_ops),
+        cmocka_unit_test(test_entries),           cmocka_unit_test(test_compensated_is_better),
+        cmocka_unit_test(test_bias_is_corrected), cmocka_unit_test(test_smoothing_helps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
