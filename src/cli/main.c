@@ -11,8 +11,9 @@
 #include "options.h"
 #include "output.h"
 
-static const verb_row *const verbs[] = {&verb_pull, &verb_inspect,   &verb_calibrate, &verb_build, &verb_run,
-                                        &verb_eval, &verb_attribute, &verb_bench,     &verb_check, &verb_study};
+static const verb_row *const verbs[] = {&verb_pull,   &verb_inspect, &verb_calibrate, &verb_build,
+                                        &verb_run,    &verb_eval,    &verb_attribute, &verb_bench,
+                                        &verb_search, &verb_check,   &verb_study};
 #define VERB_COUNT (sizeof verbs / sizeof verbs[0])
 
 static void print_usage(FILE *stream) {

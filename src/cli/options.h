@@ -53,6 +53,6 @@ int parse_batches(const char *text, int64_t *batches, int limit);
     }
 
 extern const verb_row verb_pull, verb_inspect, verb_calibrate, verb_build, verb_run, verb_eval, verb_attribute,
-    verb_bench, verb_check, verb_study;
+    verb_bench, verb_search, verb_check, verb_study;
 
 #endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state file of a search (eval/mixing.h has its lines). */
+#ifndef OCT_EVAL_MIXING_STATE_H
+#define OCT_EVAL_MIXING_STATE_H
+
+#include "eval/mixing.h"
+
+/* Reads what is there into m->points_made, held to the header that this search would write, and leaves the file open to
+ * append to. False: m->end and m->failed say why; the file is as it was. */
+bool mixing_state_open(mixing *m);
+/* Takes a point (and its assignment) over, and writes it down. False: m->end, m->failed. */
+bool mixing_state_add(mixing *m, mixing_point point);
+
+#endif
