@@ -50,6 +50,14 @@ static octet_status open_all(calibration *c, const char *place) {
     return c->part == NULL || c->learnt == NULL ? oct_fail_memory() : OCTET_OK;
 }
 
+/* Whether the files can be written is known before the first picture. */
+static octet_status try_writing(const calibration *c) {
+    oct_writer *writer;
+    OCT_TRY(oct_writer_open(&writer, c->part));
+    oct_writer_abort(writer);
+    return OCTET_OK;
+}
+
 /* ---- what decides a calibration, as one hash */
 
 static void put_text(oct_text *text, const char *what) {
@@ -284,6 +292,7 @@ static octet_status write_scales(calibration *c) {
 
 static octet_status calibrate(calibration *c, const char *place) {
     OCT_TRY(open_all(c, place));
+    OCT_TRY(try_writing(c));
     OCT_TRY(make_key(c));
     OCT_TRY(read_learnt(c));
     OCT_TRY(run_passes(c));

@@ -15,13 +15,13 @@ cmp one.json two.json && echo same
 grep -c '"format": "e4m3"' one.json || true
 
 echo "--- the scales in use: one model, four ways"
-octet eval "$classifier" --data "$pictures" --recipe published --scales one.json --reference "$classifier" --draws 0 --json | grep -o '"agreement":[0-9.]*'
+octet eval "$classifier" --data "$pictures" --recipe published --scales one.json --reference "$classifier" --draws 0 --threads 1 --json | grep -o '"agreement":[0-9.]*'
 quiet octet build "$classifier" --recipe published --scales one.json -o model.octet
 octet inspect model.octet --json | grep -o '"unfused_quantize":[0-9]*'
 octet run "$classifier" --recipe published --scales one.json "$pictures/000003.jpg" --logits --json >checkpoint.txt
 octet run model.octet "$pictures/000003.jpg" --logits --json >bundle.txt
 cmp checkpoint.txt bundle.txt && echo "a bundle gives what its checkpoint gives"
-octet bench "$classifier" --recipe fp32,published --scales one.json --runs 2 --seconds 0 --json | grep -o '"recipe":"[a-z0-9]*"'
+octet bench "$classifier" --recipe fp32,published --scales one.json --runs 2 --seconds 0 --threads 1 --json | grep -o '"recipe":"[a-z0-9]*"'
 
 echo "--- stopped and gone on"
 mkdir many
@@ -57,5 +57,5 @@ octet run "$classifier" --recipe published --scales cut.json "$pictures/000003.j
 [ ! -e no.json ] && [ ! -e no.json.part ] && echo "nothing is left"
 echo "--- a state that is damaged is told, and begun anew"
 head -c 100 whole.json >again.json.part
-octet calibrate "$classifier" --data "$pictures" --recipe published -o again.json --json | grep -o '"resumed":[0-9]*'
+octet calibrate "$classifier" --data "$pictures" --recipe published -o again.json --threads 1 --json | grep -o '"resumed":[0-9]*'
 cmp one.json again.json && echo same

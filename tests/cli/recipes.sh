@@ -5,10 +5,12 @@ exec 2>&1
 classifier=$SUBJECTS/mobilenetv2_035
 pictures=$SUBJECTS/pictures/classify
 echo "--- inspect"
-octet inspect "$classifier" --recipe published | head -4
-octet inspect "$classifier" --recipe published | tail -2
-octet inspect "$classifier" --recipe published --json | head -1
-octet inspect "$classifier" --recipe nothing | head -2 || true
+octet inspect "$classifier" --recipe published >said
+head -4 said
+tail -2 said
+octet inspect "$classifier" --recipe published --json >said
+head -1 said
+octet inspect "$classifier" --recipe nothing >said || head -1 said
 echo "--- check"
 cat >good.yaml <<'END'
 recipe: mine
@@ -28,7 +30,7 @@ octet check --model "$classifier" good.yaml pattern.yaml --json || echo "exit $?
 octet check || echo "exit $?"
 echo "--- 16 bits: near float32, the same from a bundle"
 for recipe in fp16 bf16; do
-    octet eval "$classifier" --data "$pictures" --recipe $recipe --reference "$classifier" --draws 0 --json |
+    octet eval "$classifier" --data "$pictures" --recipe $recipe --reference "$classifier" --draws 0 --threads 1 --json |
         grep -o '"agreement":[0-9.]*'
     octet build "$classifier" --recipe $recipe -o $recipe.octet >said
     octet run "$classifier" --recipe $recipe "$pictures/000003.jpg" --logits --json >checkpoint.txt
