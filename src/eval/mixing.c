@@ -14,6 +14,7 @@
 #define DIGITS 17
 
 static const char digits[] = "0123456789abcdef";
+static const uint8_t all_base[SEARCH_OPS];
 
 static bool failed(mixing *m, evaluate_end end, const char *what, const char *why) {
     snprintf(m->failed, sizeof m->failed, "%s%s%s", what, what[0] != '\0' && why[0] != '\0' ? ": " : "", why);
@@ -169,7 +170,10 @@ bool mixing_open(mixing *m) {
     if (m->count == 0 || m->count >= SEARCH_CHOICES) return failed(m, EVALUATE_FAILED, "", "expected 1 to 15 recipes");
     if (!read_scales(m) || !make_choices(m)) return false;
     if (!variant_mixer_open(m->model, m->recipes, m->count, &m->mixer, why)) return failed(m, EVALUATE_FAILED, "", why);
-    return judge_reference(m) && mixing_state_open(m);
+    if (!judge_reference(m) || !mixing_state_open(m)) return false;
+    const mixing_point *base = mixing_find(m, all_base);
+    if (base != NULL) m->base_seconds = base->seconds; /* times of now and of then are of one scale */
+    return true;
 }
 
 void mixing_close(mixing *m) {
@@ -241,18 +245,16 @@ static bool time_once(mixing *m, octet_session *session, double *seconds) {
 
 /* In turns with the base's engine: the ratio of medians, times what the base took the first time. A machine that is
  * slower for a while is so for both. */
-static bool time_engine(mixing *m, const uint8_t *assignment, octet_session *session, double *out) {
+static bool time_engine(mixing *m, octet_session *session, double *out) {
     double *own = malloc(2 * m->runs * sizeof *own), *base = own + m->runs, warm;
-    uint8_t none[SEARCH_OPS] = {0};
-    (void)assignment;
     if (own == NULL) return no_memory(m);
-    bool good = m->base != NULL || open_engine(m, none, &m->base_model, &m->base);
+    bool good = m->base != NULL || open_engine(m, all_base, &m->base_model, &m->base);
     good = good && time_once(m, session, &warm) && time_once(m, m->base, &warm);
     for (size_t i = 0; good && i < m->runs; i++)
         good = time_once(m, session, &own[i]) && time_once(m, m->base, &base[i]);
     if (good) {
         const double median = quantile(base, m->runs, 0.5);
-        if (m->base_seconds == 0.0) m->base_seconds = median;
+        if (m->base_seconds == 0.0) m->base_seconds = median; /* the search asks for the base first */
         *out = quantile(own, m->runs, 0.5) / median * m->base_seconds;
     }
     free(own);
@@ -322,8 +324,7 @@ static bool measure(mixing *m, const uint8_t *assignment, mixing_point *out) {
         good = end == EVALUATE_DONE || failed(m, end, m->pictures->failed, "");
     }
     good = good && take_figures(m, &figures, out);
-    good = good && (m->modelled ? model_time(m, assignment, &out->seconds)
-                                : time_engine(m, assignment, session, &out->seconds));
+    good = good && (m->modelled ? model_time(m, assignment, &out->seconds) : time_engine(m, session, &out->seconds));
     eval_figures_free(&figures);
     octet_session_free(&session);
     octet_model_close(&model);
@@ -342,6 +343,7 @@ bool mixing_evaluate(void *user, const uint8_t *assignment, trade *out) {
         write_digits(assignment, count, made.assignment);
         if (!mixing_state_add(m, made)) return false;
         known = &m->points_made[m->made - 1];
+        if (memcmp(assignment, all_base, count) == 0) m->base_seconds = known->seconds;
     }
     *out = (trade){known->kl, known->seconds};
     return true;

@@ -152,45 +152,42 @@ static char *read_all(FILE *file, size_t *length) {
     return text;
 }
 
-/* Lines up to the last that has its end; *used is how far that is. */
-static bool take_text(mixing *m, char *text, const json_t *wanted, size_t *used) {
+static bool take_header(mixing *m, const char *text, const json_t *header) {
+    json_t *found = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    const bool is_state = json_object_get(found, "octet_search") != NULL;
+    const bool same =
+        is_state ? same_header(m, header, found) : failed(m, m->state, "line 1: expected the state of a search");
+    json_decref(found);
+    return same;
+}
+
+bool mixing_state_take(mixing *m, char *text, size_t length, const json_t *header, size_t *used) {
     size_t number = 0;
     char *end;
     *used = 0;
+    if (strlen(text) != length) return failed(m, m->state, "expected text, found a zero byte");
     for (char *at = text; (end = strchr(at, '\n')) != NULL; at = end + 1) {
         *end = '\0';
         number++;
-        if (number == 1) {
-            json_t *found = json_loads(at, JSON_REJECT_DUPLICATES, NULL);
-            const bool is_state = json_object_get(found, "octet_search") != NULL;
-            const bool same = is_state ? same_header(m, wanted, found)
-                                       : failed(m, m->state, "line 1: expected the state of a search");
-            json_decref(found);
-            if (!same) return false;
-        } else if (!take_line(m, at, (size_t)(end - at), number)) {
-            return false;
-        }
+        if (!(number == 1 ? take_header(m, at, header) : take_line(m, at, (size_t)(end - at), number))) return false;
         *used = (size_t)(end + 1 - text);
     }
-    return true;
+    /* what has no end may be another's file: only a header begun is dropped */
+    if (*used > 0 || length == 0 || strncmp(text, "{\"octet_search\"", length < 15 ? length : 15) == 0) return true;
+    return failed(m, m->state, "line 1: expected the state of a search");
 }
 
-static bool open_file(mixing *m, json_t *wanted) {
+static bool open_file(mixing *m, json_t *header) {
     size_t length = 0, used = 0;
     m->file = fopen(m->state, "a+");
     char *text = m->file != NULL ? read_all(m->file, &length) : NULL;
     if (text == NULL) return failed(m, m->state, errno != 0 ? strerror(errno) : "too long for the state of a search");
-    const bool binary = strlen(text) != length;
-    const bool good =
-        binary ? failed(m, m->state, "expected text, found a zero byte") : take_text(m, text, wanted, &used);
-    /* what has no end may be another's file: only the torn line of a state is dropped */
-    const bool foreign = good && used == 0 && length > 0 && text[0] != '{';
+    const bool good = mixing_state_take(m, text, length, header, &used);
     free(text);
     if (!good) return false;
-    if (foreign) return failed(m, m->state, "line 1: expected the state of a search");
     if (used < length && ftruncate(fileno(m->file), (off_t)used) != 0) return failed(m, m->state, strerror(errno));
     m->resumed = m->made;
-    return used > 0 || write_line(m, json_incref(wanted));
+    return used > 0 || write_line(m, json_incref(header));
 }
 
 bool mixing_state_open(mixing *m) {
