@@ -231,6 +231,12 @@ static void draw_forms(uint64_t *random, opcase *c) {
         if (c->forms[1].format == OCT_FORMAT_INT8 && !chance(random, 3))
             c->forms[0] = draw_codes(random, c->op == OCT_OP_LINEAR);
     }
+    if (product && c->forms[0].format == OCT_FORMAT_INT8 && chance(random, 2)) { /* codes in, codes out */
+        c->out_forms[0] = draw_codes(random, false);
+        c->out_forms[0].scale *= (float)between(random, 1, 8);
+        c->in_place = -1;
+        return;
+    }
     if (!chance(random, 2) || c->op == OCT_OP_BATCH_NORM || oct_op_moves(c->op)) return;
     const bool whole = c->op != OCT_OP_ATTENTION;
     c->out_count = chance(random, 2) ? 2 : 1;
