@@ -92,13 +92,6 @@ static octet_status find_watch(oct_quant_watch_list *list, oct_quant_need *need)
     return factors_of(list, need, &watch->factors);
 }
 
-static octet_status refuse(const oct_quant_watch_list *list, const oct_decision *decision, oct_recipe_section section,
-                           const oct_graph_node *node, const char *why) {
-    const oct_recipe_rule *rule = &list->recipe->rules[decision->rules[section]];
-    return oct_fail(OCTET_UNSUPPORTED, "%s:%d: %s: %s", list->recipe->document.path, rule->section_lines[section],
-                    node->name, why);
-}
-
 static octet_status want_rows(oct_quant_watch_list *list, const oct_scale_file *known, const oct_quant_need *need) {
     oct_quant_watch *watch = &list->watches[need->watch];
     const oct_graph_node *node = &list->graph->nodes[need->node];
@@ -116,18 +109,11 @@ static octet_status want_rows(oct_quant_watch_list *list, const oct_scale_file *
 
 static octet_status want(oct_quant_watch_list *list, const oct_scale_file *known, const oct_quant_need *need) {
     oct_quant_watch *watch = &list->watches[need->watch];
-    const oct_graph_node *node = &list->graph->nodes[need->node];
-    const oct_decision *decision = &list->decisions->nodes[need->node];
-    const oct_recipe_choice *choice = &decision->choice;
-    oct_product product;
+    const oct_recipe_choice *choice = &list->decisions->nodes[need->node].choice;
     switch (list->pass) {
     case OCT_PASS_SMOOTHING:
         watch->channel_ranges = true;
-        if (choice->smoothing != OCT_SMOOTHING_SEARCHED) return OCTET_OK;
-        if (oct_product_of(list->graph, node, &product) && (product.taps > 1 || product.groups > 1))
-            return refuse(list, decision, OCT_SECTION_SMOOTHING, node,
-                          "smoothing is searched for linears and 1x1 convolutions without groups only");
-        return want_rows(list, known, need);
+        return choice->smoothing == OCT_SMOOTHING_SEARCHED ? want_rows(list, known, need) : OCTET_OK;
     case OCT_PASS_RANGES:
         watch->histogram = true;
         if (choice->activations.granularity == OCT_PER_CHANNEL || choice->outlier_action == OCT_OUTLIER_PER_CHANNEL)

@@ -14,13 +14,6 @@ static float in_range(float scale) {
     return scale > OCT_SCALE_MOST ? OCT_SCALE_MOST : scale;
 }
 
-static octet_status refuse(const oct_lowering *l, const oct_decision *decision, oct_recipe_section section,
-                           const oct_graph_node *node, const char *why) {
-    const oct_recipe_rule *rule = &l->recipe->rules[decision->rules[section]];
-    return oct_fail(OCTET_UNSUPPORTED, "%s:%d: %s: %s", l->recipe->document.path, rule->section_lines[section],
-                    node->name, why);
-}
-
 static octet_status missing(const oct_lowering *l, const char *what, const char *key) {
     const char *path = l->scales == NULL ? NULL : l->scales->document.path;
     (void)oct_fail(OCTET_NOT_FOUND, "%s: the recipe %s needs %s for %s, found none", path != NULL ? path : "scales",
@@ -56,8 +49,6 @@ static octet_status lower_weight(oct_lowering *l, const oct_graph_node *node, co
     const oct_recipe_numbers *from = &decision->choice.weights;
     oct_product product;
     if (!from->is_set || from->format == l->recipe->base) return OCTET_OK;
-    if (from->format == OCT_FORMAT_FP32)
-        return refuse(l, decision, OCT_SECTION_WEIGHTS, node, "weights in fp32 where the base is narrower");
     (void)oct_product_of(l->graph, node, &product);
     *to = (oct_quantize_numbers){
         .format = from->format, .granularity = from->granularity, .block = from->block, .scale_rule = from->scale_rule};
@@ -181,8 +172,6 @@ octet_status oct_quant_lower_input(oct_lowering *l, size_t index, int input, oct
     const oct_decision *decision = &l->decisions->nodes[index];
     const oct_recipe_numbers *from = &decision->choice.activations;
     if (!from->is_set || from->format == l->recipe->base) return OCTET_OK;
-    if (from->format == OCT_FORMAT_FP32)
-        return refuse(l, decision, OCT_SECTION_ACTIVATIONS, node, "activations in fp32 where the base is narrower");
     *to = (oct_quantize_numbers){.format = from->format,
                                  .granularity = from->granularity,
                                  .block = from->block,

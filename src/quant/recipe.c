@@ -163,16 +163,38 @@ static bool is_narrow(const oct_recipe *recipe, const oct_recipe_numbers *number
     return numbers->is_set && numbers->format != recipe->base;
 }
 
+static octet_status refuse(const oct_recipe *recipe, const oct_decision *decision, oct_recipe_section section,
+                           const char *what, const oct_graph_node *node, const char *why) {
+    const oct_recipe_rule *rule = &recipe->rules[decision->rules[section]];
+    return fail_at(recipe, rule->section_lines[section], what, node->name, why);
+}
+
+/* Kernels and groups mix rows: what an output is made of is then no row of the input. */
+static bool is_plain_product(const oct_graph *graph, const oct_graph_node *node) {
+    const oct_shape *weight = &graph->values[node->inputs[1]].shape;
+    return node->op == OCT_OP_LINEAR || (weight->dims[1] == 1 && weight->dims[2] == 1 && node->attributes.groups <= 1);
+}
+
 /* What only holds of an op once all rules have spoken. */
-static octet_status check_decision(const oct_recipe *recipe, const oct_graph_node *node, const oct_decision *decision) {
+static octet_status check_decision(const oct_recipe *recipe, const oct_graph *graph, const oct_graph_node *node,
+                                   const oct_decision *decision) {
     const oct_recipe_choice *choice = &decision->choice;
-    const bool is_static =
-        choice->activations.is_set && !choice->activations.dynamic &&
-        (oct_format_has_scale(choice->activations.format) || choice->activations.format == OCT_FORMAT_UINT8);
-    if (choice->outlier_action == OCT_OUTLIER_NONE || is_static) return OCTET_OK;
-    const oct_recipe_rule *rule = &recipe->rules[decision->rules[OCT_SECTION_OUTLIERS]];
-    return fail_at(recipe, rule->section_lines[OCT_SECTION_OUTLIERS], "outliers: the op", node->name,
-                   "has no static activation scale for the predicate to judge");
+    const oct_recipe_numbers *weights = &choice->weights, *activations = &choice->activations;
+    const bool is_static = activations->is_set && !activations->dynamic &&
+                           (oct_format_has_scale(activations->format) || activations->format == OCT_FORMAT_UINT8);
+    if (choice->outlier_action != OCT_OUTLIER_NONE && !is_static)
+        return refuse(recipe, decision, OCT_SECTION_OUTLIERS, "outliers: the op", node,
+                      "has no static activation scale for the predicate to judge");
+    if (weights->is_set && weights->format == OCT_FORMAT_FP32 && recipe->base != OCT_FORMAT_FP32)
+        return refuse(recipe, decision, OCT_SECTION_WEIGHTS, "weights: the op", node,
+                      "would have fp32 where the base is narrower");
+    if (activations->is_set && activations->format == OCT_FORMAT_FP32 && recipe->base != OCT_FORMAT_FP32)
+        return refuse(recipe, decision, OCT_SECTION_ACTIVATIONS, "activations: the op", node,
+                      "would have fp32 where the base is narrower");
+    if (choice->smoothing == OCT_SMOOTHING_SEARCHED && !is_plain_product(graph, node))
+        return refuse(recipe, decision, OCT_SECTION_SMOOTHING, "smoothing: the op", node,
+                      "is no linear or 1x1 convolution: searched for those only");
+    return OCTET_OK;
 }
 
 octet_status oct_recipe_apply(const oct_recipe *recipe, const oct_graph *graph, oct_decisions *decisions) {
@@ -189,7 +211,7 @@ octet_status oct_recipe_apply(const oct_recipe *recipe, const oct_graph *graph, 
         status = apply_rule(recipe, (int32_t)r, graph, decisions);
     for (size_t i = 0; status == OCTET_OK && i < graph->node_count; i++) {
         oct_decision *decision = &decisions->nodes[i];
-        status = check_decision(recipe, &graph->nodes[i], decision);
+        status = check_decision(recipe, graph, &graph->nodes[i], decision);
         decision->is_narrow =
             is_narrow(recipe, &decision->choice.weights) || is_narrow(recipe, &decision->choice.activations);
         decisions->narrow += decision->is_narrow;

@@ -209,8 +209,6 @@ static void test_refused(void **state) {
          "needs a corrected bias for g", NULL},
         {G "    activations: {format: int8, granularity: row}\n    smoothing: 0.5\n", "fp16", 0, OCTET_NOT_FOUND,
          "needs smoothing factors for g", NULL},
-        {G "    weights: {format: fp32}\n", "fp16", 0, OCTET_UNSUPPORTED, "r.yaml:5: g: weights in fp32", NULL},
-        {G "    activations: {format: fp32}\n", "bf16", 0, OCTET_UNSUPPORTED, "r.yaml:5: g: activations in fp32", NULL},
     };
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         lowering l;

@@ -187,6 +187,10 @@ static const mistake mismatches[] = {
     {HEAD RULE NUMBERS "    outliers: {predicate: max/p99.99, above: 20, action: clip}\n" RULE
                        "    activations: {format: int8, granularity: row}\n",
      7, "no static activation scale", NULL},
+    {HEAD RULE "    weights: {format: fp32}\n", 5, "weights: the op 'a' would have fp32", NULL},
+    {HEAD RULE "    activations: {format: fp32}\n", 5, "activations: the op 'a' would have fp32", NULL},
+    {HEAD RULE "    smoothing: searched\n", 5, "smoothing: the op 'a' is no linear or 1x1", NULL},
+    {HEAD "  - ops: {name: b}\n    smoothing: searched\n", 5, "smoothing: the op 'b' is no linear or 1x1", NULL},
 };
 
 static void test_mismatches(void **state) {
@@ -241,7 +245,7 @@ static void test_tables(void **state) {
                  "d linear [1, 10]: bf16 (base, line 2)\n"
                  "recipe none at all: 0 of 5 ops narrow, the others bf16\n");
     expect_table(HEAD "  - ops: {}\n" NUMBERS                                                      /* 4 .. 6 */
-                      "    smoothing: searched\n"                                                  /* 7 */
+                      "    smoothing: 0.25\n"                                                      /* 7 */
                       "  - ops: {kind: conv2d, depthwise: true}\n    keep: true\n"                 /* 8 */
                       "  - ops: {name: ['[ac]', d], last: 2}\n"                                    /* 10 */
                       "    weights: {format: e4m3, granularity: channel, rounding: compensated}\n" /* 11 */
@@ -251,27 +255,27 @@ static void test_tables(void **state) {
                       "      percentile: 99.99\n"
                       "    outliers: {predicate: max/p99.99, above: 1e2, action: per_channel}\n"
                       "  - ops: {kind: global_pool}\n    activations: {format: mxfp8, scale: ceil}\n", /* 20 */
-                 "a conv2d [1, 8, 8, 16]: weights int8 channel max, activations int8 tensor max, smoothing searched "
+                 "a conv2d [1, 8, 8, 16]: weights int8 channel max, activations int8 tensor max, smoothing 0.25 "
                  "(rule 1, line 4)\n"
                  "b conv2d [1, 8, 8, 16]: fp16 (rule 2, line 8)\n"
                  "c conv2d [1, 8, 8, 32]: weights e4m3 compensated channel max, activations int8 tensor percentile "
-                 "99.99, smoothing searched, bias correction, per_channel where max/p99.99 > 100 (rule 1, line 4; rule "
+                 "99.99, smoothing 0.25, bias correction, per_channel where max/p99.99 > 100 (rule 1, line 4; rule "
                  "3, line 10; rule 4, line 13)\n"
                  "pool global_pool [1, 32]: activations mxfp8 ceil (rule 5, line 20)\n"
                  "d linear [1, 10]: weights e4m3 compensated channel max, activations int8 tensor max, smoothing "
-                 "searched, bias correction (rule 1, line 4; rule 3, line 10)\n"
+                 "0.25, bias correction (rule 1, line 4; rule 3, line 10)\n"
                  "recipe r: 4 of 5 ops narrow, the others fp16\n");
     /* later says other: none, and both ends */
     expect_table(HEAD
                  "  - ops: {kind: [conv2d, linear]}\n" NUMBERS "  - ops: {kind: [conv2d, linear], first: 1, last: 1}\n"
                  "    activations: none\n"
-                 "  - ops: {kind: linear}\n    weights: {format: fp32}\n    activations: {format: int8, granularity: "
+                 "  - ops: {kind: linear}\n    weights: {format: bf16}\n    activations: {format: int8, granularity: "
                  "block, block: 128}\n",
                  "a conv2d [1, 8, 8, 16]: weights int8 channel max (rule 1, line 4; rule 2, line 7)\n"
                  "b conv2d [1, 8, 8, 16]: weights int8 channel max, activations int8 tensor max (rule 1, line 4)\n"
                  "c conv2d [1, 8, 8, 32]: weights int8 channel max, activations int8 tensor max (rule 1, line 4)\n"
                  "pool global_pool [1, 32]: fp16 (base, line 2)\n"
-                 "d linear [1, 10]: weights fp32, activations int8 block 128 dynamic (rule 3, line 9)\n"
+                 "d linear [1, 10]: weights bf16, activations int8 block 128 dynamic (rule 3, line 9)\n"
                  "recipe r: 4 of 5 ops narrow, the others fp16\n");
 }
 
