@@ -303,6 +303,42 @@ static void gather(const matrix *m, const int8_t *picture, int64_t top, int64_t 
     }
 }
 
+/* One kernel row of `count` windows that lie inside the picture in one piece each. Pieces of two words, as a first
+ * convolution of three channels has, are too short for a loop of their own. */
+static void gather_pieces(const matrix *m, const int8_t *from, int64_t count, int8_t *to) {
+    const int64_t piece = m->kernel_w * m->c, step = m->step_w * m->in_stride;
+    const uint64_t shifts = m->shift * UINT64_C(0x0101010101010101);
+    for (int64_t x = 0; x < count; x++, from += step, to += m->copy_stride) {
+        if (piece < 8 || piece > 16) {
+            copy_codes(to, from, piece, m->shift);
+            continue;
+        }
+        uint64_t words[2];
+        memcpy(&words[0], from, 8);
+        memcpy(&words[1], from + piece - 8, 8);
+        words[0] ^= shifts;
+        words[1] ^= shifts;
+        memcpy(to, &words[0], 8);
+        memcpy(to + piece - 8, &words[1], 8);
+    }
+}
+
+/* Windows of output pixels x .. x + count - 1 of a line. */
+static void gather_line(const matrix *m, const int8_t *picture, int64_t top, int64_t x, int64_t count, int8_t *to) {
+    int64_t begin = count, end = count; /* pixels whose windows lie inside */
+    if (m->in_stride == m->c && top >= 0 && top + m->kernel_h <= m->h && m->w >= m->kernel_w) {
+        const int64_t right = (m->w - m->kernel_w + m->pad_left) / m->step_w + 1;
+        begin = oct_least(oct_most(oct_ceil_div(m->pad_left, m->step_w) - x, 0), count);
+        end = oct_most(begin, oct_least(right - x, count));
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (i < begin || i >= end) gather(m, picture, top, x + i, to + i * m->copy_stride);
+    const int8_t *from = picture + (top * m->w + (x + begin) * m->step_w - m->pad_left) * m->in_stride;
+    for (int64_t i = 0; begin < end && i < m->kernel_h; i++)
+        gather_pieces(m, from + i * m->w * m->in_stride, end - begin,
+                      to + begin * m->copy_stride + i * m->kernel_w * m->c);
+}
+
 static void line_item(const void *argument, size_t item, void *worker) {
     const job *j = argument;
     const matrix *m = j->m;
@@ -313,7 +349,7 @@ static void line_item(const void *argument, size_t item, void *worker) {
         const int64_t top = line % m->out_h * m->step_h - m->pad_top;
         for (int64_t x = 0; x < m->out_w; x += CHUNK) {
             const int64_t rows = oct_least(CHUNK, m->out_w - x);
-            for (int64_t i = 0; i < rows; i++) gather(m, picture, top, x + i, (int8_t *)worker + i * m->copy_stride);
+            gather_line(m, picture, top, x, rows, worker);
             multiply(j, worker, m->copy_stride, numbers_of(m, worker), line * m->out_w + x, rows, first, last);
         }
     }
