@@ -14,11 +14,14 @@
  *     C       weights [o][i][j][k], scales and bias by channel
  *     AVX2    blocks of 16: int16 weights [j][pair of rows: 0 and 1, 2 and none][2 vectors][8][2]
  *     VNNI    blocks of 64: int8 weights [j][4 vectors][16][row 0, 1, 2, none] and offsets, -128 times the sum of a
- *             channel's weights, since this body takes codes + 128 */
+ *             channel's weights, since this body takes codes + 128. A last block of at most OCT_DEPTHWISE_I8_HALF
+ *             channels holds them twice, 32 apart */
 #ifndef OCT_CPU_KERNELS_DEPTHWISE_I8_H
 #define OCT_CPU_KERNELS_DEPTHWISE_I8_H
 
 #include "cpu/kernels/finish_i8.h"
+
+#define OCT_DEPTHWISE_I8_HALF 32
 
 typedef struct oct_depthwise_i8 {
     const int8_t *picture;                        /* row 0 */

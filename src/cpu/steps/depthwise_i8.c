@@ -111,13 +111,20 @@ static vectors vectors_of(const depthwise *d, const void *packed) {
                      .weights = at + 3 * bytes};
 }
 
+/* The channel at place `at` of the block that begins with channel `first`; outputs or more: none. */
+static int64_t channel_at(const depthwise *d, int64_t first, int at) {
+    const int channel = oct_depthwise_i8_channel(at, d->lanes);
+    const bool twice = d->lanes == 4 && d->row.outputs - first <= OCT_DEPTHWISE_I8_HALF;
+    return first + (twice ? channel % OCT_DEPTHWISE_I8_HALF : channel);
+}
+
 /* Numbers of channels, from their own order to the body's. */
 static void deal(const depthwise *d, float *numbers) {
     const int64_t block = 4 * d->lanes * d->lanes;
     float own[64];
     for (int64_t first = 0; first < d->channels; first += block) {
         memcpy(own, numbers + first, (size_t)block * sizeof *own);
-        for (int at = 0; at < block; at++) numbers[first + at] = own[oct_depthwise_i8_channel(at, d->lanes)];
+        for (int at = 0; at < block; at++) numbers[first + at] = own[channel_at(d, first, at) - first];
     }
 }
 
@@ -139,7 +146,7 @@ static void pack_blocks(const depthwise *d, const vectors *to, const int8_t *wei
     const int64_t block = 4 * d->lanes * d->lanes;
     for (int64_t first = 0; first < d->channels; first += block) {
         for (int at = 0; at < block; at++) {
-            const int64_t channel = first + oct_depthwise_i8_channel(at, d->lanes);
+            const int64_t channel = channel_at(d, first, at);
             if (channel >= d->row.outputs) continue;
             if (d->lanes == 2)
                 pack_pairs((int16_t *)(void *)to->weights + first * 12, at, weights + channel * 9);
