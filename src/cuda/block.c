@@ -296,7 +296,7 @@ enum {
 const oct_cuda_tactic oct_cuda_block[] = {
 #define OCT_BLOCK(name, ...)                                                                                           \
     TACTIC(name, 1)                                                                                                    \
-    TACTIC(name, 2) TACTIC(name, 3) TACTIC(name, 4) TACTIC(name, 6) TACTIC(name, 8) TACTIC(name, 10) TACTIC(name, 15)
+    TACTIC(name, 2) TACTIC(name, 3) TACTIC(name, 4) TACTIC(name, 6) TACTIC(name, 9) TACTIC(name, 12) TACTIC(name, 15)
 #include "cuda/kernels/block_variants.def"
 #undef OCT_BLOCK
     {.name = NULL},

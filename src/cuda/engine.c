@@ -20,6 +20,20 @@ static octet_status make_parts(oct_cuda_engine *engine) {
     return OCTET_OK;
 }
 
+/* Whether the device has what the plan's kernels need. */
+static octet_status check_device(const oct_cuda_engine *engine) {
+    oct_device_facts facts = {.name = ""};
+    oct_device_error error = {{0}};
+    OCT_TRY(oct_cuda_fail(engine->api->facts(engine->ordinal, &facts, &error), "GPU", &error));
+    for (size_t i = 0; i < engine->part_count && facts.major < 9; i++) {
+        if (engine->parts[i].tactic->generic) continue;
+        oct_fail(OCTET_MISMATCH, "kernel %s needs compute capability 9.0 or newer, found %d.%d (%s)",
+                 engine->parts[i].tactic->name, (int)facts.major, (int)facts.minor, facts.name);
+        return oct_hint("plan with OCTET_CUDA=generic for this card");
+    }
+    return OCTET_OK;
+}
+
 static octet_status check_constants(const oct_cuda_engine *engine) {
     const oct_plan *plan = engine->plan;
     for (size_t s = 0; s < plan->step_count; s++)
@@ -71,6 +85,7 @@ octet_status oct_cuda_engine_open(oct_cuda_engine **out, const oct_plan *plan, c
     *engine = (oct_cuda_engine){.plan = plan, .weights = weights, .api = api, .ordinal = ordinal};
     octet_status status = check_constants(engine);
     if (status == OCTET_OK) status = make_parts(engine);
+    if (status == OCTET_OK) status = check_device(engine);
     if (status == OCTET_OK) status = oct_cuda_place_tensors(engine);
     if (status == OCTET_OK) status = pack(engine);
     if (status != OCTET_OK) {

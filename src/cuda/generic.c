@@ -279,6 +279,7 @@ static size_t pool_lower(const oct_cuda_tactic *self, const oct_cuda_site *site,
 
 static const char *attention_refuses(const oct_cuda_tactic *self, const oct_cuda_site *site) {
     (void)self;
+    if (oct_cuda_step(site)->attributes.probabilities != OCT_FORMAT_FP32) return "probabilities that are rounded";
     if (oct_cuda_input(site, 0).shape->dims[1] > (int64_t)(SHARED_LEAST / sizeof(float))) return "too many tokens";
     return other_refuses(self, site);
 }

@@ -106,7 +106,7 @@ typedef struct oct_block_launch {
     int32_t expanded_channels, outputs;
     int32_t in_h, in_w, out_h, out_w; /* in: the map that the depthwise reads */
     int32_t batch, int8;
-    int32_t expand_activation, depthwise_activation; /* that clamp, or none */
+    int32_t expand_activation, depthwise_activation; /* RELU or RELU6 */
     int32_t variant;                                 /* row of kernels/block_variants.def */
     int32_t split;                                   /* thread blocks of a cluster that share a tile */
     oct_block_layout layout;

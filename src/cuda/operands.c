@@ -116,6 +116,8 @@ bool oct_cuda_is_int8_product(const oct_cuda_site *site) {
 }
 
 const char *oct_cuda_form_refused(const oct_form *form) {
+    if (form->held_wide) return "held as float32";
+    if (form->factors != OCT_NONE) return "a factor a channel";
     switch (form->format) {
     case OCT_FORMAT_FP32:
     case OCT_FORMAT_FP16:

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "cuda/engine.h"
 
-#define CANDIDATES 40
+#define CANDIDATES 64
 #define PICTURES_ENOUGH 64 /* of a batch: with more, tiles are many enough and none is split */
 
 typedef struct tuned_part {

@@ -48,6 +48,7 @@ static int check_case(const arguments *a, opcase *c) {
     if (out == NULL) abort();
     for (int i = c->count; i < OCT_NODE_INPUTS; i++) /* tensors that the case has not */
         b.tensors[i].shape = oct_shape_of(1, (const int64_t[]){1});
+    for (int i = 0; i < OCT_NODE_INPUTS + c->out_count; i++) b.tensors[i].form.held_wide = false; /* codes, always */
     int failures = 0;
     const oct_cuda_site site = {&b.plan, &b.weights, 0};
     const oct_cuda_tactic *tactic;

@@ -143,46 +143,57 @@ template <class F, class S> __device__ void make_table(const region &r, int *tab
     }
 }
 
-/* Limits that an activation cuts to. */
-struct limits {
-    float low, high;
-};
-__device__ __forceinline__ limits limits_of(int activation) {
-    return {activation == OCT_ACTIVATION_NONE ? -INFINITY : 0.0f, activation == OCT_ACTIVATION_RELU6 ? 6.0f : INFINITY};
+/* Where the activation, RELU or RELU6, cuts above: two halves; or, multiplying by the inverse scale keeping order, a
+ * number before rounding to a code. */
+__device__ __forceinline__ uint32_t half_top(int activation) {
+    return activation == OCT_ACTIVATION_RELU6 ? 0x46004600u : 0x7c007c00u; /* 6, infinity */
+}
+__device__ __forceinline__ float code_top(int activation, float inverse) {
+    return activation == OCT_ACTIVATION_RELU6 ? fminf(6.0f * inverse, 127.0f) : 127.0f;
+}
+__device__ __forceinline__ uint32_t code_of(int sum, float scale, float bias, float top, float inverse) {
+    const float v = fmaf(static_cast<float>(sum), scale, bias) * inverse;
+    /* adding 1.5 * 2^23 rounds half to even and leaves the code in the low byte */
+    return __float_as_uint(fminf(fmaxf(v, 0.0f), top) + 12582912.0f) & 0xffu;
 }
 
-/* Two neighbours as stored: halves, or codes. */
-__device__ __forceinline__ uint32_t round_pair(float a, float b, limits cut) {
-    return clamp_halves(pack_halves(a, b), cut.low, cut.high);
+__device__ __forceinline__ uint32_t top_of(half_format, int activation, float) {
+    return half_top(activation);
 }
-__device__ __forceinline__ uint32_t code_of(int sum, float scale, float bias, limits cut, float inverse) {
-    const float v = fminf(fmaxf(fmaf(static_cast<float>(sum), scale, bias), cut.low), cut.high);
-    /* adding 1.5 * 2^23 rounds half to even and leaves the code in the low byte */
-    return __float_as_uint(fminf(fmaxf(v * inverse, -127.0f), 127.0f) + 12582912.0f) & 0xffu;
+__device__ __forceinline__ float top_of(int8_format, int activation, float inverse) {
+    return code_top(activation, inverse);
+}
+
+/* What an accumulator begins with: of fp16 the bias. */
+template <class S> __device__ __forceinline__ void begin(float (&d)[4], const float *vectors, int column) {
+    const float2 bias = *reinterpret_cast<const float2 *>(vectors + column);
+    d[0] = d[2] = bias.x;
+    d[1] = d[3] = bias.y;
+}
+template <class S> __device__ __forceinline__ void begin(int (&d)[4], const float *, int) {
+    d[0] = d[1] = d[2] = d[3] = 0;
 }
 
 /* Rounds two neighbours of two rows into the expanded map. */
 template <class S>
 __device__ __forceinline__ void store_wide(unsigned char *const (&rows)[2], int column, const float (&d)[4],
-                                           const float *vectors, limits cut, float) {
-    const float2 bias = *reinterpret_cast<const float2 *>(vectors + column);
+                                           const float *, uint32_t top, float) {
 #pragma unroll
     for (int i = 0; i < 2; i++)
         if (rows[i] != nullptr)
-            *reinterpret_cast<uint32_t *>(rows[i] + column * 2) =
-                round_pair(d[2 * i] + bias.x, d[2 * i + 1] + bias.y, cut);
+            *reinterpret_cast<uint32_t *>(rows[i] + column * 2) = round_pair(d[2 * i], d[2 * i + 1], top);
 }
 template <class S>
 __device__ __forceinline__ void store_wide(unsigned char *const (&rows)[2], int column, const int (&d)[4],
-                                           const float *vectors, limits cut, float inverse) {
+                                           const float *vectors, float top, float inverse) {
     const float2 bias = *reinterpret_cast<const float2 *>(vectors + column);
     const float2 scale = *reinterpret_cast<const float2 *>(vectors + 2 * S::chunk + column);
 #pragma unroll
     for (int i = 0; i < 2; i++)
         if (rows[i] != nullptr)
             *reinterpret_cast<uint16_t *>(rows[i] + column) =
-                static_cast<uint16_t>(code_of(d[2 * i], scale.x, bias.x, cut, inverse) |
-                                      code_of(d[2 * i + 1], scale.y, bias.y, cut, inverse) << 8);
+                static_cast<uint16_t>(code_of(d[2 * i], scale.x, bias.x, top, inverse) |
+                                      code_of(d[2 * i + 1], scale.y, bias.y, top, inverse) << 8);
 }
 
 template <class F, class S>
@@ -191,7 +202,7 @@ __device__ void expand(const oct_block_launch &l, const region &r, unsigned char
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, pixels = r.height * r.width, tiles = (pixels + 15) / 16;
     const int *table = reinterpret_cast<const int *>(shared + l.layout.table);
     const float *vectors = reinterpret_cast<const float *>(weights + l.layout.vectors);
-    const limits cut = limits_of(l.expand_activation);
+    const auto top = top_of(F(), l.expand_activation, l.expanded.inverse);
     constexpr int NTILES = S::chunk / 8;
     constexpr bool patch = S::stem && F::bytes == 2; /* a step is a row of the window, a row of the patch further on */
     constexpr int a_step = patch ? OCT_BLOCK_PATCH_WIDTH(S::halo_w) * 8 : 32;
@@ -199,7 +210,9 @@ __device__ void expand(const oct_block_launch &l, const region &r, unsigned char
     const unsigned by_width = divisor(r.width);
     const uint32_t b_first = shared_address(weights) + matrix_b_offset(lane, pitch);
     for (int tile = warp; tile < tiles; tile += S::warps) {
-        typename F::sum d[NTILES][4] = {};
+        typename F::sum d[NTILES][4];
+#pragma unroll
+        for (int n = 0; n < NTILES; n++) begin<S>(d[n], vectors, n * 8 + lane % 4 * 2);
         uint32_t a_row = shared_address(shared + l.layout.x), b_row = b_first;
         if (patch) {
             const int pixel = min(tile * 16 + lane % 16, pixels - 1), y = divide(pixel, by_width);
@@ -228,37 +241,40 @@ __device__ void expand(const oct_block_launch &l, const region &r, unsigned char
         }
 #pragma unroll
         for (int n = 0; n < NTILES; n++)
-            store_wide<S>(rows, n * 8 + lane % 4 * 2, d[n], vectors, cut, l.expanded.inverse);
+            store_wide<S>(rows, n * 8 + lane % 4 * 2, d[n], vectors, top, l.expanded.inverse);
     }
 }
 
-/* fp16 with sums in fp16: a thread takes four channels of seven neighbouring outputs. */
-template <class S>
+/* fp16 with sums in fp16: a thread takes 2 * V channels of seven neighbouring outputs. */
+template <class S, int V>
 __device__ void depthwise_half(const oct_block_launch &l, unsigned char *shared, const unsigned char *weights) {
-    constexpr int quads = S::chunk / 4, across = S::tile_w / S::segment, pitch = pitch_of<half_format, S>;
+    struct __align__(4 * V) vector {
+        __half2 v[V];
+    };
+    constexpr int parts = S::chunk / (2 * V), across = S::tile_w / S::segment, pitch = pitch_of<half_format, S>;
     constexpr int columns = (S::segment - 1) * S::stride + 3;
-    const limits cut = limits_of(l.depthwise_activation);
-    for (int i = threadIdx.x; i < quads * across * S::tile_h; i += S::threads) {
-        const int quad = i % quads, x = i / quads % across * S::segment, row = i / quads / across;
-        __half2 w[9][2];
-#pragma unroll
-        for (int t = 0; t < 9; t++)
-            *reinterpret_cast<uint2 *>(w[t]) =
-                *reinterpret_cast<const uint2 *>(weights + l.layout.depthwise + t * S::chunk * 2 + quad * 8);
-        const float4 bias = *reinterpret_cast<const float4 *>(weights + l.layout.vectors + S::chunk * 4 + quad * 16);
+    const uint32_t top = half_top(l.depthwise_activation);
+    for (int i = threadIdx.x; i < parts * across * S::tile_h; i += S::threads) {
+        const int part = i % parts, x = i / parts % across * S::segment, row = i / parts / across;
+        const unsigned char *const taps = weights + l.layout.depthwise + part * 4 * V;
+        const float *const bias = reinterpret_cast<const float *>(weights + l.layout.vectors) + S::chunk + part * 2 * V;
         const unsigned char *from =
-            shared + l.layout.wide + (row * S::stride * S::halo_w + x * S::stride) * pitch + quad * 8;
-        unsigned char *to = shared + l.layout.middle + (row * S::tile_w + x) * pitch + quad * 8;
-        const __half2 b0 = __floats2half2_rn(bias.x, bias.y), b1 = __floats2half2_rn(bias.z, bias.w);
-        __half2 sums[S::segment][2];
+            shared + l.layout.wide + (row * S::stride * S::halo_w + x * S::stride) * pitch + part * 4 * V;
+        unsigned char *to = shared + l.layout.middle + (row * S::tile_w + x) * pitch + part * 4 * V;
+        vector w[9], sums[S::segment];
 #pragma unroll
-        for (int s = 0; s < S::segment; s++) sums[s][0] = b0, sums[s][1] = b1;
+        for (int t = 0; t < 9; t++) w[t] = *reinterpret_cast<const vector *>(taps + t * S::chunk * 2);
+#pragma unroll
+        for (int h = 0; h < V; h++) {
+            const float2 b = *reinterpret_cast<const float2 *>(bias + 2 * h);
+#pragma unroll
+            for (int s = 0; s < S::segment; s++) sums[s].v[h] = __floats2half2_rn(b.x, b.y);
+        }
 #pragma unroll
         for (int c = 0; c < columns; c++) {
-            __half2 v[3][2];
+            vector x_of[3];
 #pragma unroll
-            for (int t = 0; t < 3; t++)
-                *reinterpret_cast<uint2 *>(v[t]) = *reinterpret_cast<const uint2 *>(from + (t * S::halo_w + c) * pitch);
+            for (int t = 0; t < 3; t++) x_of[t] = *reinterpret_cast<const vector *>(from + (t * S::halo_w + c) * pitch);
 #pragma unroll
             for (int s = 0; s < S::segment; s++) {
                 const int j = c - s * S::stride;
@@ -266,15 +282,17 @@ __device__ void depthwise_half(const oct_block_launch &l, unsigned char *shared,
 #pragma unroll
                 for (int t = 0; t < 3; t++)
 #pragma unroll
-                    for (int h = 0; h < 2; h++) sums[s][h] = __hfma2(v[t][h], w[t * 3 + j][h], sums[s][h]);
+                    for (int h = 0; h < V; h++) sums[s].v[h] = __hfma2(x_of[t].v[h], w[t * 3 + j].v[h], sums[s].v[h]);
             }
         }
 #pragma unroll
         for (int s = 0; s < S::segment; s++) {
-            uint2 out = *reinterpret_cast<const uint2 *>(sums[s]);
-            out.x = clamp_halves(out.x, cut.low, cut.high);
-            out.y = clamp_halves(out.y, cut.low, cut.high);
-            *reinterpret_cast<uint2 *>(to + s * pitch) = out;
+            vector out;
+#pragma unroll
+            for (int h = 0; h < V; h++)
+                reinterpret_cast<uint32_t &>(out.v[h]) =
+                    cut_halves(reinterpret_cast<const uint32_t &>(sums[s].v[h]), top);
+            *reinterpret_cast<vector *>(to + s * pitch) = out;
         }
     }
 }
@@ -283,13 +301,14 @@ __device__ void depthwise_half(const oct_block_launch &l, unsigned char *shared,
 template <class S>
 __device__ void depthwise(half_format, const oct_block_launch &l, unsigned char *shared, const unsigned char *weights) {
     if (S::half) {
-        depthwise_half<S>(l, shared, weights);
+        constexpr int pieces = S::chunk / 4 * (S::tile_w / S::segment) * S::tile_h; /* of four channels */
+        depthwise_half<S, (2 * pieces <= S::threads ? 1 : 2)>(l, shared, weights);
         return;
     }
     constexpr int pitch = pitch_of<half_format, S>;
     constexpr int pairs = S::chunk / 2, across = S::tile_w / S::segment;
     constexpr int columns = (S::segment - 1) * S::stride + 3;
-    const limits cut = limits_of(l.depthwise_activation);
+    const uint32_t top = half_top(l.depthwise_activation);
     for (int i = threadIdx.x; i < pairs * across * S::tile_h; i += S::threads) {
         const int pair = i % pairs, x = i / pairs % across * S::segment, row = i / pairs / across;
         float2 w[9];
@@ -323,7 +342,7 @@ __device__ void depthwise(half_format, const oct_block_launch &l, unsigned char 
         }
 #pragma unroll
         for (int s = 0; s < S::segment; s++)
-            *reinterpret_cast<uint32_t *>(to + s * pitch) = round_pair(sums[s].x + bias.x, sums[s].y + bias.y, cut);
+            *reinterpret_cast<uint32_t *>(to + s * pitch) = round_pair(sums[s].x + bias.x, sums[s].y + bias.y, top);
     }
 }
 
@@ -333,7 +352,7 @@ __device__ void depthwise(int8_format, const oct_block_launch &l, unsigned char 
     constexpr int pitch = pitch_of<int8_format, S>;
     constexpr int words = S::chunk / 4, across = S::tile_w / S::segment;
     constexpr int columns = (S::segment - 1) * S::stride + 3;
-    const limits cut = limits_of(l.depthwise_activation);
+    const float top = code_top(l.depthwise_activation, l.middle.inverse);
     for (int i = threadIdx.x; i < words * across * S::tile_h; i += S::threads) {
         const int word = i % words, x = i / words % across * S::segment, row = i / words / across;
         uint4 w[3];
@@ -369,10 +388,10 @@ __device__ void depthwise(int8_format, const oct_block_launch &l, unsigned char 
 #pragma unroll
         for (int s = 0; s < S::segment; s++)
             *reinterpret_cast<uint32_t *>(to + s * pitch) =
-                code_of(sums[s].x, scale.x, bias.x, cut, l.middle.inverse) |
-                code_of(sums[s].y, scale.y, bias.y, cut, l.middle.inverse) << 8 |
-                code_of(sums[s].z, scale.z, bias.z, cut, l.middle.inverse) << 16 |
-                code_of(sums[s].w, scale.w, bias.w, cut, l.middle.inverse) << 24;
+                code_of(sums[s].x, scale.x, bias.x, top, l.middle.inverse) |
+                code_of(sums[s].y, scale.y, bias.y, top, l.middle.inverse) << 8 |
+                code_of(sums[s].z, scale.z, bias.z, top, l.middle.inverse) << 16 |
+                code_of(sums[s].w, scale.w, bias.w, top, l.middle.inverse) << 24;
     }
 }
 
@@ -406,6 +425,13 @@ __device__ __forceinline__ void project(const oct_block_launch &l, unsigned char
     }
 }
 
+__device__ __forceinline__ void put_pair(float *to, float a, float b) {
+    *reinterpret_cast<float2 *>(to) = make_float2(a, b);
+}
+__device__ __forceinline__ void put_pair(int *to, int a, int b) {
+    *reinterpret_cast<int2 *>(to) = make_int2(a, b);
+}
+
 /* The warps' sums to shared memory, [pixel][output]. */
 template <class F, class S>
 __device__ void put_sums(const oct_block_launch &l, typename F::sum *sums, int pitch,
@@ -419,21 +445,36 @@ __device__ void put_sums(const oct_block_launch &l, typename F::sum *sums, int p
         for (int n = 0; n < S::nt; n++) {
             const int column = (wn * S::nt + n) * 8 + lane % 4 * 2;
             if (column >= l.outputs) continue;
-            sums[row * pitch + column] = d[m][n][0];
-            sums[row * pitch + column + 1] = d[m][n][1];
-            sums[(row + 8) * pitch + column] = d[m][n][2];
-            sums[(row + 8) * pitch + column + 1] = d[m][n][3];
+            put_pair(sums + row * pitch + column, d[m][n][0], d[m][n][1]);
+            put_pair(sums + (row + 8) * pitch + column, d[m][n][2], d[m][n][3]);
         }
     }
 }
 
-__device__ __forceinline__ void add_quad(float (&v)[4], const float *from) {
-    const float4 a = *reinterpret_cast<const float4 *>(from);
+template <class Sum> struct quad_of;
+template <> struct quad_of<float> { using type = float4; };
+template <> struct quad_of<int> { using type = int4; };
+template <class Sum, class Quad> __device__ __forceinline__ void add_quad(Sum (&v)[4], const Quad &a) {
     v[0] += a.x, v[1] += a.y, v[2] += a.z, v[3] += a.w;
 }
-__device__ __forceinline__ void add_quad(int (&v)[4], const int *from) {
-    const int4 a = *reinterpret_cast<const int4 *>(from);
-    v[0] += a.x, v[1] += a.y, v[2] += a.z, v[3] += a.w;
+
+/* The sums of all ranks at one place, in order; four reads under way at a time. */
+template <class Sum> __device__ __forceinline__ void add_ranks(Sum (&v)[4], Sum *mine, int split) {
+    using quad = typename quad_of<Sum>::type;
+#if __CUDA_ARCH__ >= 900
+    constexpr int AT_ONCE = 4;
+    for (int first = 0; first < split; first += AT_ONCE) {
+        quad a[AT_ONCE];
+#    pragma unroll
+        for (int i = 0; i < AT_ONCE; i++)
+            if (first + i < split)
+                a[i] = *reinterpret_cast<const quad *>(
+                    cg::this_cluster().map_shared_rank(mine, static_cast<unsigned>(first + i)));
+#    pragma unroll
+        for (int i = 0; i < AT_ONCE; i++)
+            if (first + i < split) add_quad(v, a[i]);
+    }
+#endif
 }
 
 /* Adds up what the blocks of the cluster have, and stores the tile: four outputs of a pixel a thread. */
@@ -448,14 +489,10 @@ __device__ void finish(const oct_block_launch &l, const region &r, typename F::s
         if (oy >= l.out_h || ox >= l.out_w) continue;
         sum *const mine = sums + pixel * pitch + o;
         sum v[4] = {};
-        if (l.split == 1) {
-            add_quad(v, mine);
-        } else {
-#if __CUDA_ARCH__ >= 900
-            for (int other = 0; other < l.split; other++)
-                add_quad(v, cg::this_cluster().map_shared_rank(mine, static_cast<unsigned>(other)));
-#endif
-        }
+        if (l.split == 1)
+            add_quad(v, *reinterpret_cast<const typename quad_of<sum>::type *>(mine));
+        else
+            add_ranks(v, mine, l.split);
         const int64_t row = (static_cast<int64_t>(r.picture) * l.out_h + oy) * l.out_w + ox;
         const float4 bias = *reinterpret_cast<const float4 *>(l.epilogue.bias + o);
         float out[4] = {bias.x, bias.y, bias.z, bias.w};
@@ -513,7 +550,7 @@ __global__ void __launch_bounds__(S::threads, S::resident) block_kernel(const __
         __syncthreads();
         project<F, S>(l, shared, now, d);
     }
-    start_next_grid();
+    start_next_grid(); /* its weights may come while this one ends; sooner, it takes the room of others */
     __syncthreads();
     sum *sums = reinterpret_cast<sum *>(shared + l.layout.x);
     put_sums<F, S>(l, sums, l.outputs + 4, d);

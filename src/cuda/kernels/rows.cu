@@ -101,13 +101,14 @@ __global__ void __launch_bounds__(THREADS) rows(const oct_rows_launch l) {
 
 /* The same where no element needs its row: a thread an element. */
 __global__ void __launch_bounds__(THREADS) elements(const oct_rows_launch l) {
-    const int channels = l.out[0].channels;
-    const int64_t at = static_cast<int64_t>(blockIdx.x) * THREADS + threadIdx.x, r = at / channels;
-    const int c = static_cast<int>(at - r * channels);
-    if (r >= l.rows) return;
+    const unsigned channels = static_cast<unsigned>(l.out[0].channels);
+    const unsigned at = blockIdx.x * THREADS + threadIdx.x, row = at / channels; /* fewer than 2^31 */
+    const int c = static_cast<int>(at - row * channels);
+    if (row >= l.rows) return;
     row_state s;
-    s.x = r / l.group * l.x_group + l.x_first + r % l.group;
-    s.out = r / l.group * l.out_group + l.out_first + r % l.group;
+    const unsigned group = static_cast<unsigned>(l.group), g = row / group, in_group = row - g * group;
+    s.x = g * l.x_group + l.x_first + in_group;
+    s.out = g * l.out_group + l.out_first + in_group;
     s.mean = s.factor = 0;
     const float x = element(l, s, c);
 #pragma unroll
@@ -168,7 +169,8 @@ __global__ void __launch_bounds__(THREADS) attention(const oct_attention_launch 
 } // namespace
 
 extern "C" cudaError_t oct_run_rows(const oct_rows_launch *l, cudaStream_t stream) {
-    const bool whole = l->kind == OCT_ROW_NORM || l->out[0].scales != nullptr || l->out[1].scales != nullptr;
+    const bool whole = l->kind == OCT_ROW_NORM || l->rows * l->out[0].channels > INT32_MAX - THREADS ||
+                       l->out[0].scales != nullptr || l->out[1].scales != nullptr;
     const int64_t threads = l->rows * l->out[0].channels;
     if (whole)
         rows<<<static_cast<unsigned>(l->rows), THREADS, 0, stream>>>(*l);

@@ -20,12 +20,11 @@ __device__ __forceinline__ float as_stored(const oct_view &form, float x) {
     return x;
 }
 
-template <class Sum> __device__ __forceinline__ float with_bias(const oct_epilogue &e, int o, Sum sum);
-template <> __device__ __forceinline__ float with_bias<float>(const oct_epilogue &e, int o, float sum) {
-    return sum + e.bias[o];
+__device__ __forceinline__ float with_bias(float sum, float, float bias) {
+    return sum + bias;
 }
-template <> __device__ __forceinline__ float with_bias<int>(const oct_epilogue &e, int o, int sum) {
-    return oct_int8_sum(sum, e.scales[o], e.bias[o]);
+__device__ __forceinline__ float with_bias(int sum, float scale, float bias) {
+    return oct_int8_sum(sum, scale, bias);
 }
 
 template <class Sum>
@@ -39,7 +38,7 @@ __device__ void store_sums(const oct_tensor_launch &l, const Sum *sums, int pitc
         for (int j = 0; j < 4; j++) {
             Sum sum = 0;
             for (int p = 0; p < parts; p++) sum += sums[p * part_size + row * pitch + c + j];
-            v[j] = with_bias<Sum>(l.epilogue, first + c + j, sum);
+            v[j] = with_bias(sum, l.int8 ? l.epilogue.scales[first + c + j] : 1.0f, l.epilogue.bias[first + c + j]);
         }
         finish_quad(l.epilogue, first_row + row, first + c, v);
     }
@@ -51,7 +50,7 @@ __global__ void __launch_bounds__(THREADS) tensor(const __grid_constant__ oct_te
     extern __shared__ __align__(16) unsigned char shared[];
     Sum *const sums = reinterpret_cast<Sum *>(shared);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    const int bytes = l.inputs * (sizeof(Sum) == sizeof(int) && l.int8 ? 1 : 2);
+    const int bytes = l.inputs * (l.int8 ? 1 : 2);
     const int first = static_cast<int>(blockIdx.x) * COLUMNS, o = first + (SPLIT ? 0 : warp * 8) + g;
     const int64_t top = static_cast<int64_t>(blockIdx.y) * ROWS;
     const char *const x = static_cast<const char *>(l.x.data), *const w = static_cast<const char *>(l.weight);
@@ -118,18 +117,19 @@ __host__ __device__ __forceinline__ int head_pitch(int bytes) {
 template <class Sum>
 __device__ void pool_sums(const oct_tensor_launch &l, const Sum *sums, int pitch, float *rows_of_sums, int columns,
                           int first) {
-    for (int i = threadIdx.x; i < l.height * columns; i += THREADS) {
-        const int y = i / columns, c = i % columns;
+    const int c = static_cast<int>(threadIdx.x) % columns,
+              o = min(first + c, l.outputs - 1); /* columns divide THREADS */
+    const float bias = l.epilogue.bias[o], scale = l.int8 ? l.epilogue.scales[o] : 1.0f;
+    for (int y = static_cast<int>(threadIdx.x) / columns; y < l.height; y += THREADS / columns) {
         float sum = 0;
-        if (first + c < l.outputs)
-            for (int x = 0; x < l.width; x++) {
-                const float v = with_bias<Sum>(l.epilogue, first + c, sums[(y * l.width + x) * pitch + c]);
-                sum += as_stored(l.between, oct_activate(l.epilogue.activation, v));
-            }
-        rows_of_sums[i] = sum;
+        for (int x = 0; x < l.width; x++) {
+            const float v = with_bias(sums[(y * l.width + x) * pitch + c], scale, bias);
+            sum += as_stored(l.between, oct_activate(l.epilogue.activation, v));
+        }
+        rows_of_sums[y * columns + c] = sum;
     }
     __syncthreads();
-    for (int c = threadIdx.x; c < columns && first + c < l.outputs; c += THREADS) {
+    if (static_cast<int>(threadIdx.x) < columns && first + c < l.outputs) {
         float total = 0;
         for (int y = 0; y < l.height; y++) total += rows_of_sums[y * columns + c];
         const float mean = total / static_cast<float>(l.height * l.width);

@@ -86,12 +86,17 @@ static __device__ __forceinline__ uint32_t pack_halves(float low, float high) {
     asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
     return r;
 }
-/* Cut to limits that are halves themselves, which commutes with rounding; NaN stays. */
-static __device__ __forceinline__ uint32_t clamp_halves(uint32_t x, float low, float high) {
-    const uint32_t l = pack_halves(low, low), h = pack_halves(high, high);
-    asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(x) : "r"(l));
-    asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(x) : "r"(h));
+/* Cut to 0 .. high, a half itself, which commutes with rounding; NaN stays. */
+static __device__ __forceinline__ uint32_t cut_halves(uint32_t x, uint32_t high) {
+    asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(x) : "r"(0));
+    asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(x) : "r"(high));
     return x;
+}
+static __device__ __forceinline__ uint32_t round_pair(float a, float b, uint32_t high) {
+    uint32_t r;
+    asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(b), "f"(a));
+    asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(r) : "r"(high));
+    return r;
 }
 
 /* ---- the end of a product, four neighbouring outputs of a row in hand: `v` has bias, not yet residual */
