@@ -48,9 +48,8 @@ octet_status oct_graph_quantize(oct_graph *graph, const oct_quantize_decision *d
 octet_status oct_graph_store_base(oct_graph *graph, oct_format base);
 
 /* A QUANTIZE goes into the node before it, which then stores the narrow form beside the wide one, or instead of it
- * where nobody reads that. A scale a row or block is found by those whose row is whole where they store: all but
- * ATTENTION (its blocks, where they divide a head). It stays where the value already has two forms in use, where the
- * node before only moves numbers, and behind the picture unless that alone is wanted, with static scales. */
+ * where nobody reads that. It stays where the value already has two forms in use, where the node before only moves
+ * numbers, and behind the picture unless that alone is wanted, with static scales and not in int8. */
 octet_status oct_pass_fuse_quantize(oct_graph *graph);
 /* QUANTIZE nodes that are left. */
 size_t oct_graph_unfused(const oct_graph *graph);

@@ -189,11 +189,11 @@ static oct_form draw_codes(uint64_t *random, bool rows) {
     return form;
 }
 
-/* Any form, float32 in memory. `whole`: rows and blocks too. */
-static oct_form draw_held(uint64_t *random, bool whole) {
+/* Any form, float32 in memory. */
+static oct_form draw_held(uint64_t *random) {
     static const oct_format formats[] = {OCT_FORMAT_FP16, OCT_FORMAT_BF16,  OCT_FORMAT_E4M3,  OCT_FORMAT_E5M2,
                                          OCT_FORMAT_INT8, OCT_FORMAT_UINT8, OCT_FORMAT_MXFP8, OCT_FORMAT_NVFP4};
-    oct_form form = oct_form_of(formats[oct_random_below(random, whole ? 8 : 6)]);
+    oct_form form = oct_form_of(formats[oct_random_below(random, 8)]);
     form.held_wide = true;
     if (form.format == OCT_FORMAT_FP16 || form.format == OCT_FORMAT_BF16) return form;
     form.scale = 0.001f * (float)between(random, 1, 40);
@@ -201,7 +201,7 @@ static oct_form draw_held(uint64_t *random, bool whole) {
     if (form.format == OCT_FORMAT_UINT8) form.zero_point = (uint8_t)between(random, 0, 255);
     if (form.format == OCT_FORMAT_MXFP8) form.scale_rule = chance(random, 2) ? OCT_E8M0_CEIL : OCT_E8M0_FLOOR;
     const bool own = form.format == OCT_FORMAT_MXFP8 || form.format == OCT_FORMAT_NVFP4;
-    if (own || (whole && form.format != OCT_FORMAT_UINT8 && chance(random, 2)))
+    if (own || (form.format != OCT_FORMAT_UINT8 && chance(random, 2)))
         form.granularity = !own && chance(random, 2) ? OCT_PER_ROW : OCT_PER_BLOCK;
     if (form.granularity == OCT_PER_BLOCK) form.block = (int32_t)between(random, 1, 40);
     if (own) form.block = form.format == OCT_FORMAT_MXFP8 ? OCT_MXFP8_BLOCK : OCT_NVFP4_BLOCK;
@@ -209,8 +209,8 @@ static oct_form draw_held(uint64_t *random, bool whole) {
 }
 
 /* A form that is stored: int8 codes, or any. */
-static void draw_stored(uint64_t *random, opcase *c, int f, bool whole) {
-    c->out_forms[f] = chance(random, 3) ? draw_codes(random, whole) : draw_held(random, whole);
+static void draw_stored(uint64_t *random, opcase *c, int f) {
+    c->out_forms[f] = chance(random, 3) ? draw_codes(random, true) : draw_held(random);
     c->out_factors[f] = chance(random, 4);
 }
 
@@ -218,7 +218,7 @@ static void draw_stored(uint64_t *random, opcase *c, int f, bool whole) {
 static void draw_forms(uint64_t *random, opcase *c) {
     const bool product = c->op == OCT_OP_CONV2D || c->op == OCT_OP_LINEAR;
     if (c->op == OCT_OP_QUANTIZE) {
-        draw_stored(random, c, 0, true);
+        draw_stored(random, c, 0);
         return;
     }
     if (c->op == OCT_OP_ATTENTION && chance(random, 2)) {
@@ -238,10 +238,9 @@ static void draw_forms(uint64_t *random, opcase *c) {
         return;
     }
     if (!chance(random, 2) || c->op == OCT_OP_BATCH_NORM || oct_op_moves(c->op)) return;
-    const bool whole = c->op != OCT_OP_ATTENTION;
     c->out_count = chance(random, 2) ? 2 : 1;
-    if (c->out_count == 1 || chance(random, 2)) draw_stored(random, c, 0, whole);
-    if (c->out_count == 2) draw_stored(random, c, 1, whole);
+    if (c->out_count == 1 || chance(random, 2)) draw_stored(random, c, 0);
+    if (c->out_count == 2) draw_stored(random, c, 1);
     if (!oct_form_is_float(&c->out_forms[0])) c->in_place = -1;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention in two waves of items: keys and values of every (picture, head) are laid out in panels, then every block of
- * query rows attends. */
+ * query rows attends: an item a head, or all heads where rows have scales of their own and are stored whole. */
 #include <string.h>
 
 #include "cpu/kernels/attention_f32.h"
@@ -13,6 +13,7 @@ typedef struct attention {
     int64_t q_stride, k_stride, v_stride;
     int64_t key_floats, value_floats; /* a head's panels */
     int64_t blocks;                   /* of query rows, a head */
+    int64_t group;                    /* heads an item */
     uint64_t q, k, v;
     float scale;
     oct_format probabilities;
@@ -40,6 +41,7 @@ static void describe(const oct_site *site, const oct_kernel *kernel, attention *
     a->key_floats = oct_ceil_div(a->tokens, a->width) * a->width * a->depth;
     a->value_floats = oct_ceil_div(a->depth, a->width) * a->width * a->tokens;
     a->blocks = oct_ceil_div(a->tokens, a->rows);
+    a->group = a->storing.whole_rows ? a->heads : 1;
 }
 
 static uint64_t body_bytes(const attention *a) {
@@ -47,25 +49,11 @@ static uint64_t body_bytes(const attention *a) {
 }
 
 static uint64_t worker_bytes(const attention *a) {
-    return body_bytes(a) + oct_storing_scratch(&a->storing, a->rows, a->depth);
+    return body_bytes(a) + oct_storing_scratch(&a->storing, a->rows, a->group * a->depth);
 }
 
 static uint64_t head_bytes(const attention *a) {
     return oct_round_up((uint64_t)(a->key_floats + a->value_floats) * sizeof(float));
-}
-
-/* A head's channels are stored at a time: blocks must lie within. */
-static const char *forms(const oct_site *site) {
-    const char *why = oct_refuse_inputs(site, 0);
-    if (why != NULL) return why;
-    const oct_strided q = oct_site_input(site, 0);
-    const int64_t depth = q.channels / site->step->attributes.heads;
-    for (int i = 0; i < (site->step->has_second ? 2 : 1); i++) {
-        const oct_form *form = oct_site_tensor(site, i == 0 ? site->step->output : site->step->second).form;
-        if (form->granularity == OCT_PER_ROW) return "an output with a scale a row";
-        if (form->granularity == OCT_PER_BLOCK && depth % form->block != 0) return "blocks across heads";
-    }
-    return oct_refuse_outputs(site, OCT_STORES_CODES | OCT_STORES_ROWS);
 }
 
 static const char *refuses(const oct_site *site, const oct_kernel *kernel) {
@@ -129,25 +117,29 @@ static void lay_item(const void *argument, size_t index, void *worker) {
 static void attend_item(const void *argument, size_t index, void *worker) {
     const job *j = argument;
     const attention *a = j->a;
-    const int64_t head = (int64_t)index / a->blocks, first = (int64_t)index % a->blocks * a->rows;
-    const int64_t n = head / a->heads, h = head % a->heads, token = n * a->tokens + first;
-    const float *panels = panels_of(j, head);
     const oct_storing *s = &a->storing;
-    const oct_attention_f32 t = {.q = oct_at(j->arena, a->q) + token * a->q_stride + h * a->depth,
-                                 .q_stride = a->q_stride,
-                                 .keys = panels,
-                                 .values = panels + a->key_floats,
-                                 .tokens = a->tokens,
-                                 .depth = a->depth,
-                                 .scale = a->scale,
-                                 .probabilities = a->probabilities,
-                                 .out = s->wide ? oct_at(j->arena, s->out) + token * s->stride + h * a->depth
-                                                : (float *)(void *)((uint8_t *)worker + body_bytes(a)),
-                                 .out_stride = s->wide ? s->stride : a->depth,
-                                 .rows = (int)oct_least(a->rows, a->tokens - first),
-                                 .scratch = worker};
-    a->body(&t);
-    oct_store(s, j->arena, t.out, t.out_stride, token, h * a->depth, t.rows, a->depth);
+    const int64_t groups = a->heads / a->group, each = (int64_t)index / a->blocks;
+    const int64_t first = (int64_t)index % a->blocks * a->rows, n = each / groups, head = each % groups * a->group;
+    const int64_t token = n * a->tokens + first, column = head * a->depth, columns = a->group * a->depth;
+    const int64_t stride = s->wide ? s->stride : columns;
+    float *out = s->wide ? oct_at(j->arena, s->out) + token * stride + column
+                         : (float *)(void *)((uint8_t *)worker + body_bytes(a));
+    oct_attention_f32 t = {.q_stride = a->q_stride,
+                           .tokens = a->tokens,
+                           .depth = a->depth,
+                           .scale = a->scale,
+                           .probabilities = a->probabilities,
+                           .out_stride = stride,
+                           .rows = (int)oct_least(a->rows, a->tokens - first),
+                           .scratch = worker};
+    for (int64_t h = 0; h < a->group; h++) {
+        t.q = oct_at(j->arena, a->q) + token * a->q_stride + column + h * a->depth;
+        t.keys = panels_of(j, n * a->heads + head + h);
+        t.values = t.keys + a->key_floats;
+        t.out = out + h * a->depth;
+        a->body(&t);
+    }
+    oct_store(s, j->arena, out, stride, token, column, t.rows, columns);
 }
 
 static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool) {
@@ -156,7 +148,7 @@ static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *
     const job j = {.a = a, .arena = arena, .panels = scratch};
     uint8_t *workers = scratch + (uint64_t)heads * head_bytes(a);
     oct_items_run(pool, (size_t)heads, lay_item, &j, workers, 0);
-    oct_items_run(pool, (size_t)(heads * a->blocks), attend_item, &j, workers, (size_t)worker_bytes(a));
+    oct_items_run(pool, (size_t)(heads / a->group * a->blocks), attend_item, &j, workers, (size_t)worker_bytes(a));
 }
 
-const oct_driver oct_driver_attention = {refuses, size, pack, run, forms};
+const oct_driver oct_driver_attention = {refuses, size, pack, run, oct_forms_rows};

@@ -35,20 +35,16 @@ static bool finds_rows(const oct_form *form) {
     return form->granularity == OCT_PER_ROW || form->granularity == OCT_PER_BLOCK;
 }
 
-static bool stores_narrow(const oct_graph *graph, const oct_graph_node *node, const oct_form *form) {
-    switch (node->op) {
+static bool stores_narrow(oct_op op) {
+    switch (op) {
     case OCT_OP_CONV2D:
     case OCT_OP_LINEAR:
     case OCT_OP_ADD:
     case OCT_OP_LAYER_NORM:
     case OCT_OP_ACTIVATION:
+    case OCT_OP_ATTENTION:
     case OCT_OP_GLOBAL_POOL:
         return true;
-    case OCT_OP_ATTENTION: {
-        const oct_shape *shape = &graph->values[node->output].shape;
-        const int64_t depth = shape->dims[2] / node->attributes.heads;
-        return !finds_rows(form) || (form->granularity == OCT_PER_BLOCK && depth % form->block == 0);
-    }
     default:
         return false;
     }
@@ -79,7 +75,7 @@ static bool fits(const oct_graph *graph, const oct_graph_node *quantize) {
     if (x->forms[quantize->forms[0]].format != OCT_FORMAT_FP32 || y->is_output || forms_left(graph, quantize) > 1)
         return false;
     if (x->producer == OCT_NONE) return rounds_picture(graph, value, &y->forms[0]);
-    return stores_narrow(graph, &graph->nodes[x->producer], &y->forms[0]);
+    return stores_narrow(graph->nodes[x->producer].op);
 }
 
 /* Readers of `from` in form `f` read `to` in form `g`. */
