@@ -15,6 +15,7 @@ typedef struct stress_state {
     int height, width;
     bool json;
     size_t nan_inputs, infinite_inputs, lost_inputs; /* lost: the reference's numbers were finite */
+    size_t beyond_inputs;                            /* of those with NaN or infinity: not to be had in fp16 */
 } stress_state;
 
 static bool finite(const stress_outcome *outcome) {
@@ -30,9 +31,9 @@ static bool print_input(const stress_state *state, size_t i, const stress_outcom
         printf("  %s\n", stress_words(i));
         return true;
     }
-    json_t *line =
-        json_pack("{s:s, s:s, s:I, s:I, s:f}", "input", stress_name(i), "what", stress_words(i), "nan",
-                  (json_int_t)own->nans, "infinite", (json_int_t)own->infinities, "largest", (double)own->largest);
+    json_t *line = json_pack("{s:s, s:s, s:I, s:I, s:f}", "input", stress_name(i), "what", stress_words(i),
+                             "beyond_fp16", stress_is_beyond_fp16(i), "nan", (json_int_t)own->nans, "infinite",
+                             (json_int_t)own->infinities, "largest", (double)own->largest);
     if (line != NULL && other != NULL) {
         json_object_set_new(line, "reference_nan", json_integer((json_int_t)other->nans));
         json_object_set_new(line, "reference_infinite", json_integer((json_int_t)other->infinities));
@@ -50,12 +51,13 @@ static int run_inputs(stress_state *state) {
             return print_failure("eval");
         state->nan_inputs += own.nans > 0;
         state->infinite_inputs += own.infinities > 0;
+        state->beyond_inputs += !finite(&own) && stress_is_beyond_fp16(i);
         state->lost_inputs += state->reference != NULL && finite(&other) && !finite(&own);
         if (!print_input(state, i, &own, state->reference != NULL ? &other : NULL)) return EXIT_BAD;
     }
     if (!state->json) {
-        printf("%zu inputs: NaN came out of %zu, infinities of %zu", stress_count(), state->nan_inputs,
-               state->infinite_inputs);
+        printf("%zu inputs: NaN came out of %zu, infinities of %zu; %zu of these hold what fp16 cannot", stress_count(),
+               state->nan_inputs, state->infinite_inputs, state->beyond_inputs);
         if (state->reference != NULL) printf("; %zu gave finite numbers in the reference only", state->lost_inputs);
         printf("\n");
     }

@@ -136,6 +136,13 @@ const char *stress_words(size_t index) {
     return inputs[index].words;
 }
 
+bool stress_is_beyond_fp16(size_t index) {
+    const float most = 65520.0f; /* and above: rounds to infinity */
+    const pattern *at = inputs[index].at;
+    return (at == constant || at == middle_pixel || at == corner_pixel || at == signs) &&
+           fabsf(inputs[index].value) >= most;
+}
+
 void stress_fill(size_t index, float *input, int height, int width) {
     uint64_t state = index + 1;
     spot s = {.h = height, .w = width, .state = &state, .value = inputs[index].value};

@@ -13,6 +13,9 @@
 size_t stress_count(void);
 const char *stress_name(size_t index);
 const char *stress_words(size_t index); /* what it is: "65504, the largest fp16" */
+/* Whether it holds what fp16 cannot: an engine that keeps its input in fp16 sees infinity there, and inf - inf is NaN.
+ */
+bool stress_is_beyond_fp16(size_t index);
 /* Fills height x width x 3 numbers; the same for the same size, always. */
 void stress_fill(size_t index, float *input, int height, int width);
 

@@ -281,7 +281,7 @@ static octet_status run_stress(void *user, const study_subject *subject, json_t 
     study_octet *octet = user;
     engine_side side;
     int32_t height, width;
-    int nans = 0, infinities = 0;
+    int nans = 0, infinities = 0, beyond = 0; /* beyond: what fp16 cannot hold gave something that is not finite */
     *counts = NULL;
     OCT_TRY(engine_open(octet, subject, 1, octet->threads, &side));
     octet_model_input_size(side.model, &height, &width);
@@ -291,14 +291,16 @@ static octet_status run_stress(void *user, const study_subject *subject, json_t 
         stress_outcome outcome;
         status = stress_run(side.session, i, buffer, height, width, &outcome);
         if (status != OCTET_OK) status = engine_fail(status);
-        nans += outcome.nans > 0;
-        infinities += outcome.infinities > 0;
+        const bool outside = stress_is_beyond_fp16(i), odd = outcome.nans > 0 || outcome.infinities > 0;
+        nans += outcome.nans > 0 && !outside;
+        infinities += outcome.infinities > 0 && !outside;
+        beyond += odd && outside;
     }
     free(buffer);
     engine_close(&side);
     if (status != OCTET_OK) return status;
-    *counts = json_pack("{s:i, s:i, s:i}", "stress_nan", nans, "stress_infinite", infinities, "stress_inputs",
-                        (int)stress_count());
+    *counts = json_pack("{s:i, s:i, s:i, s:i}", "stress_nan", nans, "stress_infinite", infinities, "stress_beyond_fp16",
+                        beyond, "stress_inputs", (int)stress_count());
     return *counts != NULL ? OCTET_OK : oct_fail_memory();
 }
 

@@ -22,7 +22,12 @@ static void test_inputs(void **state) {
         stress_fill(i, made[i], SIDE, SIDE);
         stress_fill(i, again, SIDE, SIDE);
         assert_memory_equal(made[i], again, sizeof again);
-        for (size_t k = 0; k < NUMBERS; k++) assert_true(isfinite(made[i][k]));
+        bool beyond = false;
+        for (size_t k = 0; k < NUMBERS; k++) {
+            assert_true(isfinite(made[i][k]));
+            beyond = beyond || fabsf(made[i][k]) >= 65520.0f;
+        }
+        assert_int_equal(stress_is_beyond_fp16(i), beyond);
         for (size_t j = 0; j < i; j++) {
             assert_string_not_equal(stress_name(i), stress_name(j));
             assert_memory_not_equal(made[i], made[j], sizeof again);
