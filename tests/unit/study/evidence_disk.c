@@ -277,7 +277,7 @@ static void test_copied_without_journal(void **state) {
     int failed = 0;
     for (int n = 20; n < 120; n++) {
         octet_status last;
-        size_t size;
+        size_t size = 0;
         int done = commit_until(path, n, false, &last);
         if (beside(path, "-journal")) {
             char *data = bytes_of(path, &size);
