@@ -34,8 +34,8 @@ configure: setup
 build: configure ## the library, the command, the tools and the tests, in BUILD
 	@$(COMPILE)
 
-demo: configure ## classify, detect, draw and time the small models that come along
-	@$(subst -- --no,--target octet_command -- --no,$(COMPILE))
+demo: configure ## classify, detect, draw, time and judge the small models that come along
+	@$(subst -- --no,--target octet_command subjects_draw -- --no,$(COMPILE))
 	@tools/demo.sh $(BUILD)/bin
 
 test: build ## every test that takes less than a minute or so
