@@ -7,13 +7,14 @@
 #include "opcheck/opcheck.h"
 
 static const char usage[] =
-    "opcheck [--list | --missing | --bench] [--kernel GLOB] [--op NAME] [--isa c|avx2|avx512|vnni|amx]\n"
+    "opcheck [--list | --missing | --bench | --bench-int8] [--kernel GLOB] [--op NAME] [--isa c|avx2|avx512|vnni|amx]\n"
     "        [--seed N] [--rounds N] [--shapes MODEL[:HEIGHTxWIDTH]]\n"
     "\n"
     "Checks kernels against their op's reference body and the plain C kernel, for drawn shapes or a model's.\n"
     "  --list      the kernels, best to plainest, and whether this machine has them\n"
     "  --missing   ops and instruction sets without a kernel\n"
     "  --bench     times instead: plain, chosen, ratio, GFLOP/s, floor\n"
+    "  --bench-int8  a model's products in int8 beside themselves in float32 (with --shapes, --isa)\n"
     "  --kernel    only kernels whose name matches, as in 'conv2d_dw*'\n"
     "  --isa       only kernels of this instruction set (with --bench: the best to choose from)\n"
     "  --shapes    a checkpoint directory, or a parameter list of tests/golden: mobilenetv2_100, yolos_tiny:480x640\n"
@@ -58,7 +59,7 @@ static bool parse_isa(const char *text, oct_isa *isa) {
 
 int main(int count, char **arguments) {
     options o = {.seed = (uint64_t)time(NULL), .rounds = 60};
-    bool do_list = false, do_missing = false;
+    bool do_list = false, do_missing = false, do_int8 = false;
     int64_t number;
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (oct_isa_limit(NULL, &o.isa) != OCTET_OK) return wrong(oct_error_fact());
@@ -69,6 +70,10 @@ int main(int count, char **arguments) {
             do_list = do_list || name[2] == 'l';
             do_missing = do_missing || name[2] == 'm';
             o.bench = o.bench || name[2] == 'b';
+            continue;
+        }
+        if (strcmp(name, "--bench-int8") == 0) {
+            do_int8 = true;
             continue;
         }
         if (value == NULL) return wrong("an option without its value, or unknown");
@@ -99,6 +104,7 @@ int main(int count, char **arguments) {
         printf("skipped: this machine has no %s\n", oct_isa_name(o.isa));
         return 0;
     }
+    if (do_int8) return o.shapes == NULL ? wrong("--bench-int8: expected --shapes") : bench_int8(&o) > 0;
     if (o.bench) {
         o.only_isa = false;
         return bench_all(&o) > 0;

@@ -99,9 +99,10 @@ const char *stored_compare(const bed *b, const float *wide, const float *out);
 double floor_flops(oct_isa isa);
 double floor_bytes(void);
 
-/* check.c and bench.c: what main does. They return the number of failures. */
+/* check.c, bench.c and bench_int8.c: what main does. They return the number of failures. */
 int check_all(const options *o);
 int bench_all(const options *o);
+int bench_int8(const options *o); /* of o->shapes */
 bool kernel_wanted(const options *o, const oct_kernel *kernel);
 
 #endif
