@@ -133,12 +133,25 @@ static bool same_keys(mixing *m, size_t first, size_t r) {
     return true;
 }
 
+/* A recipe without a scale file must not need one: said here, by its name. */
+static bool check_needs(mixing *m, size_t r) {
+    char *text = json_dumps(m->recipes[r].recipe, JSON_REAL_PRECISION(DIGITS));
+    int needs = 0;
+    if (text == NULL) return no_memory(m);
+    const octet_status status = octet_lab_recipe_needs_pictures(m->model, m->recipes[r].name, text, &needs);
+    free(text);
+    if (status != OCTET_OK) return failed(m, EVALUATE_FAILED, "", "");
+    return needs == 0 || failed(m, EVALUATE_FAILED, m->recipes[r].name,
+                                "the recipe has static scales; expected --scales from octet calibrate, found none");
+}
+
 static bool read_scales(mixing *m) {
     size_t first = m->count;
     m->scale_files = calloc(m->count, sizeof(json_t *));
     if (m->scale_files == NULL) return no_memory(m);
     for (size_t r = 0; r < m->count; r++) {
         json_error_t error;
+        if (m->scales[r] == NULL && !check_needs(m, r)) return false;
         if (m->scales[r] == NULL) continue;
         m->scale_files[r] = json_load_file(m->scales[r], JSON_REJECT_DUPLICATES, &error);
         if (m->scale_files[r] == NULL) return failed(m, EVALUATE_FAILED, m->scales[r], error.text);
