@@ -306,11 +306,12 @@ static void gather(const matrix *m, const int8_t *picture, int64_t top, int64_t 
 /* One kernel row of `count` windows that lie inside the picture in one piece each. Pieces of two words, as a first
  * convolution of three channels has, are too short for a loop of their own. */
 static void gather_pieces(const matrix *m, const int8_t *from, int64_t count, int8_t *to) {
-    const int64_t piece = m->kernel_w * m->c, step = m->step_w * m->in_stride;
-    const uint64_t shifts = m->shift * UINT64_C(0x0101010101010101);
-    for (int64_t x = 0; x < count; x++, from += step, to += m->copy_stride) {
+    const int64_t piece = m->kernel_w * m->c, step = m->step_w * m->in_stride, stride = m->copy_stride;
+    const uint8_t shift = m->shift;
+    const uint64_t shifts = shift * UINT64_C(0x0101010101010101);
+    for (int64_t x = 0; x < count; x++, from += step, to += stride) {
         if (piece < 8 || piece > 16) {
-            copy_codes(to, from, piece, m->shift);
+            copy_codes(to, from, piece, shift);
             continue;
         }
         uint64_t words[2];
