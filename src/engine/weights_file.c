@@ -12,8 +12,20 @@
 #define TEXT_LIMIT 4096
 #define CONSTANT_LEAST 21
 
+/* Numbers held wide of fp16 and bf16 are written as their codes, half the bytes. */
+static bool is_halved(oct_format format) {
+    return format == OCT_FORMAT_FP16 || format == OCT_FORMAT_BF16;
+}
+
+static oct_form file_form(const oct_constant *constant) {
+    oct_form form = constant->form;
+    if (is_halved(form.format)) form.held_wide = false;
+    return form;
+}
+
 static uint64_t constant_bytes(const oct_constant *constant) {
-    return (uint64_t)oct_shape_count(&constant->shape) * oct_form_bits(&constant->form) / 8;
+    const oct_form form = file_form(constant);
+    return (uint64_t)oct_shape_count(&constant->shape) * oct_form_bits(&form) / 8;
 }
 
 static uint64_t padding(uint64_t at) {
@@ -30,7 +42,8 @@ static void put_table(const oct_weights *weights, oct_text *out) {
         oct_put_u8(out, (uint8_t)constant->shape.rank);
         for (int d = 0; d < constant->shape.rank; d++) oct_put_i64(out, constant->shape.dims[d]);
         oct_put_text(out, oct_format_name(constant->form.format));
-        if (constant->form.format != OCT_FORMAT_FP32) oct_form_put(out, &constant->form);
+        const oct_form form = file_form(constant);
+        if (form.format != OCT_FORMAT_FP32) oct_form_put(out, &form);
         oct_put_u64(out, constant_bytes(constant));
     }
 }
@@ -57,6 +70,29 @@ static octet_status write_padded(oct_write_bytes write, void *user, const void *
     return rest > 0 ? write(user, zeros, (size_t)rest) : OCTET_OK;
 }
 
+/* Values that stay in the cache from being read over being hashed to being checked. */
+#define PIECE ((size_t)1 << 14)
+
+static octet_status write_halved(oct_write_bytes write, void *user, const oct_constant *constant, uint64_t *at) {
+    static const uint8_t zeros[ALIGNMENT];
+    const size_t count = (size_t)oct_shape_count(&constant->shape);
+    const bool fp16 = constant->form.format == OCT_FORMAT_FP16;
+    uint8_t codes[1024];
+    for (size_t i = 0; i < count;) {
+        size_t used = 0;
+        for (; used < sizeof codes && i < count; i++) {
+            const uint16_t code = fp16 ? oct_fp16_encode(constant->data[i]) : oct_bf16_encode(constant->data[i]);
+            codes[used++] = (uint8_t)(code & 0xffu);
+            codes[used++] = (uint8_t)(code >> 8);
+        }
+        OCT_TRY(write(user, codes, used));
+    }
+    *at += 2 * (uint64_t)count;
+    const uint64_t rest = padding(*at);
+    *at += rest;
+    return rest > 0 ? write(user, zeros, (size_t)rest) : OCTET_OK;
+}
+
 octet_status oct_weights_write(const oct_weights *weights, oct_write_bytes write, void *user) {
     oct_text table = {0}, head = {0};
     uint64_t at = 0;
@@ -70,6 +106,8 @@ octet_status oct_weights_write(const oct_weights *weights, oct_write_bytes write
         const void *data = constant->codes != NULL ? (const void *)constant->codes : constant->data;
         if (data == NULL)
             status = oct_fail(OCTET_INTERNAL, "constant %s: its data was released", constant->name);
+        else if (is_halved(constant->form.format))
+            status = write_halved(write, user, constant, &at);
         else
             status = write_padded(write, user, data, constant_bytes(constant), &at);
     }
@@ -123,7 +161,8 @@ static oct_format format_named(const char *name, size_t length) {
 static void get_form(oct_bytes *in, oct_format format, oct_form *form) {
     *form = format == OCT_FORMAT_FP32 ? oct_form_of(format) : oct_form_get(in, format);
     if (form->granularity == OCT_PER_ROW || form->factors != OCT_NONE) in->failed = true;
-    if (format == OCT_FORMAT_FP32 || form->held_wide) return;
+    if (is_halved(format) && (form->held_wide || form->granularity != OCT_PER_TENSOR)) in->failed = true;
+    if (format == OCT_FORMAT_FP32 || form->held_wide || is_halved(format)) return;
     if (!oct_format_is_coded(format) || form->granularity > OCT_PER_CHANNEL) in->failed = true;
 }
 
@@ -153,6 +192,7 @@ static octet_status get_constant(oct_bytes *in, const char *section, oct_weights
     }
     if (constant->shape.rank > 0)
         constant->form.channel_stride = (int32_t)constant->shape.dims[constant->shape.rank - 1];
+    constant->form.held_wide = constant->form.held_wide || is_halved(found);
     if (bytes != expected) {
         return oct_fail(OCTET_BAD_FORMAT, "%s: constant %.*s: expected %zu bytes for its shape, found %llu", section,
                         (int)length, name, expected, (unsigned long long)bytes);
@@ -191,9 +231,6 @@ static octet_status read_table(source *in, oct_weights *weights) {
     return status;
 }
 
-/* Values that stay in the cache from being read over being hashed to being checked. */
-#define PIECE ((size_t)1 << 15)
-
 /* Without a way out, so that the compiler may take many at once. */
 static bool all_finite(const float *values, size_t count) {
     uint32_t bad = 0;
@@ -205,10 +242,24 @@ static bool all_finite(const float *values, size_t count) {
     return bad == 0;
 }
 
+/* Codes of two bytes, read to where the second half of their numbers goes and decoded from the first on: a number's
+ * four bytes end before the codes still to come begin. */
+static octet_status take_halved(source *in, oct_format format, float *data, size_t count) {
+    uint8_t *codes = (uint8_t *)data + 2 * count;
+    OCT_TRY(take(in, codes, 2 * (uint64_t)count));
+    for (size_t i = 0; i < count; i++) {
+        const uint16_t code = (uint16_t)(codes[2 * i] | codes[2 * i + 1] << 8);
+        data[i] = format == OCT_FORMAT_FP16 ? oct_fp16_decode(code) : oct_bf16_decode(code);
+    }
+    return OCTET_OK;
+}
+
 static octet_status read_values(source *in, oct_constant *constant, size_t count) {
+    const oct_format format = constant->form.format;
     for (size_t at = 0; at < count;) {
         size_t piece = count - at < PIECE ? count - at : PIECE;
-        OCT_TRY(take(in, constant->data + at, piece * sizeof(float)));
+        OCT_TRY(is_halved(format) ? take_halved(in, format, constant->data + at, piece)
+                                  : take(in, constant->data + at, piece * sizeof(float)));
         if (all_finite(constant->data + at, piece)) {
             at += piece;
             continue;
@@ -260,11 +311,13 @@ static octet_status read_data(source *in, oct_weights *weights) {
         uint64_t bytes = constant_bytes(constant);
         if (bytes > in->size - in->at)
             return oct_fail(OCTET_BAD_FORMAT, "%s: constant %s: beyond the end", in->name, constant->name);
-        void *data = oct_alloc((size_t)bytes);
+        const size_t count = (size_t)oct_shape_count(&constant->shape);
+        const bool numbers = oct_form_is_float(&constant->form);
+        void *data = oct_alloc(numbers ? count * sizeof(float) : count);
         if (data == NULL) return oct_fail_memory();
-        if (oct_form_is_float(&constant->form)) {
+        if (numbers) {
             constant->data = data;
-            OCT_TRY(read_values(in, constant, (size_t)(bytes / sizeof(float))));
+            OCT_TRY(read_values(in, constant, count));
         } else {
             constant->codes = data;
             OCT_TRY(take(in, data, bytes));

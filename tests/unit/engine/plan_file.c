@@ -339,6 +339,66 @@ static void changed_weights_are_weights_or_refused(void **state) {
     oct_text_free(&bytes);
 }
 
+/* Narrow constants: fp16 and bf16, two bytes a number; blocks, as numbers; codes with scales. */
+static oct_weights *narrow_weights(void) {
+    static float halves[4] = {65504.0f, 0x1p-24f, -0.0f, -1.5f}, upper[3] = {0x1.fep127f, -0x1p-120f, 3.0f};
+    static float blocks[5] = {1, 2, 3, 0, -6}, scales[2] = {0.5f, 0.25f};
+    static uint8_t codes[6] = {0, 1, 0x7e, 0xfe, 8, 9};
+    static oct_constant items[5];
+    static oct_weights weights;
+    for (int i = 0; i < 5; i++) items[i].form = oct_form_of(OCT_FORMAT_FP32);
+    items[0] = (oct_constant){"fp16", {.rank = 1, .dims = {4}}, .data = halves, .form = items[0].form};
+    items[0].form.format = OCT_FORMAT_FP16;
+    items[1] = (oct_constant){"bf16", {.rank = 1, .dims = {3}}, .data = upper, .form = items[1].form};
+    items[1].form.format = OCT_FORMAT_BF16;
+    items[2] = (oct_constant){"mxfp8", {.rank = 1, .dims = {5}}, .data = blocks, .form = items[2].form};
+    items[2].form.format = OCT_FORMAT_MXFP8;
+    items[2].form.granularity = OCT_PER_BLOCK;
+    items[2].form.block = OCT_MXFP8_BLOCK;
+    items[3] = (oct_constant){"scales", {.rank = 1, .dims = {2}}, .data = scales, .form = items[3].form};
+    items[4] = (oct_constant){"codes", {.rank = 2, .dims = {2, 3}}, .codes = codes, .form = items[4].form};
+    items[4].form.format = OCT_FORMAT_E4M3;
+    items[4].form.granularity = OCT_PER_CHANNEL;
+    items[4].form.scales = 3;
+    for (int i = 0; i < 3; i++) items[i].form.held_wide = true;
+    weights = (oct_weights){.items = items, .count = 5, .references = 1};
+    return &weights;
+}
+
+static void narrow_weights_are_kept(void **state) {
+    (void)state;
+    oct_text bytes = {0};
+    oct_weights *was = narrow_weights(), *weights = NULL;
+    assert_int_equal(oct_weights_write(was, append, &bytes), OCTET_OK);
+    assert_int_equal(bytes.length, oct_weights_file_size(was));
+    assert_int_equal(read_weights(&weights, &bytes, bytes.length), OCTET_OK);
+    for (int i = 0; i < 5; i++) {
+        const oct_constant *a = &was->items[i], *b = &weights->items[i];
+        const size_t count = (size_t)oct_shape_count(&a->shape);
+        assert_int_equal(b->form.format, a->form.format);
+        assert_int_equal(b->form.held_wide, a->form.held_wide);
+        assert_int_equal(b->form.block, a->form.block);
+        if (a->data != NULL) assert_memory_equal(b->data, a->data, count * sizeof(float));
+        if (a->codes != NULL) assert_memory_equal(b->codes, a->codes, count);
+    }
+    oct_weights_release(weights);
+    for (size_t i = 0; i < bytes.length; i++) {
+        const char before = bytes.data[i];
+        for (int value = 0; value < 256; value++) {
+            bytes.data[i] = (char)value;
+            if (read_weights(&weights, &bytes, bytes.length) != OCTET_OK) continue;
+            oct_text again = {0};
+            assert_int_equal(oct_weights_write(weights, append, &again), OCTET_OK);
+            assert_int_equal(again.length, bytes.length);
+            assert_memory_equal(again.data, bytes.data, bytes.length);
+            oct_text_free(&again);
+            oct_weights_release(weights);
+        }
+        bytes.data[i] = before;
+    }
+    oct_text_free(&bytes);
+}
+
 static void odd_weights_are_told(void **state) {
     (void)state;
     oct_weights *weights = NULL;
@@ -424,6 +484,7 @@ int main(void) {
         cmocka_unit_test(weights_come_back),
         cmocka_unit_test(cut_weights_are_refused),
         cmocka_unit_test(changed_weights_are_weights_or_refused),
+        cmocka_unit_test(narrow_weights_are_kept),
         cmocka_unit_test(odd_weights_are_told),
         cmocka_unit_test(long_constants),
         cmocka_unit_test(weights_without_memory),
