@@ -96,8 +96,9 @@ typedef struct octet_open_options {
     int64_t batch;            /* pictures an engine takes at once, 1 .. 1024; 0: a bundle's smallest, else 1 */
     int32_t height, width;    /* build for this input size in pixels; 0: the model's own */
     uint32_t threads;         /* used while opening; 0: one a core */
-    /* How a checkpoint's numbers are kept. "fp32" or NULL; "fp16", "bf16", "int8", "fp8"; the name of a recipe of the
-     * model's family, or a recipe file (.yaml). A bundle was built with its own: then NULL. */
+    /* How a checkpoint's numbers are kept. "fp32" or NULL; "fp16", "bf16", "int8", "fp8"; "checkpoint":
+     * as a quantized checkpoint itself says; the name of a recipe of the model's family, or a recipe file (.yaml). A
+     * bundle was built with its own: then NULL. */
     const char *recipe;
     const char *scales; /* what octet calibrate wrote, for recipes with static scales; NULL: none */
 } octet_open_options;

@@ -44,7 +44,8 @@ typedef struct oct_tensor {
     uint64_t count;        /* elements */
     uint64_t offset, size; /* bytes in the file */
     int file_index;
-    bool used; /* a builder asked for it */
+    bool used;     /* a builder asked for it */
+    bool is_coded; /* codes, whose reader will see to their scales: a builder may read them as numbers */
 } oct_tensor;
 
 typedef struct oct_checkpoint oct_checkpoint;

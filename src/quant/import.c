@@ -92,8 +92,10 @@ static octet_status read_ops(oct_checkpoint *checkpoint, oct_import *import) {
     import->ops = oct_arena_alloc(&import->arena, (count + 1) * sizeof *import->ops);
     if (import->ops == NULL) return oct_fail_memory();
     for (size_t i = 0; i < count; i++) {
-        const oct_tensor *tensor = oct_checkpoint_tensor(checkpoint, i);
-        if (is_quantized(tensor)) OCT_TRY(read_op(checkpoint, import, tensor));
+        oct_tensor *tensor = oct_checkpoint_tensor(checkpoint, i);
+        if (!is_quantized(tensor)) continue;
+        OCT_TRY(read_op(checkpoint, import, tensor));
+        tensor->is_coded = true;
     }
     if (import->count > 0) return OCTET_OK;
     return oct_fail(OCTET_MISMATCH, "%s: %s %s, but no weight of the checkpoint is quantized",
@@ -277,7 +279,9 @@ static octet_status take_weight(oct_import *import, const oct_import_op *op, con
                                  .scale_count = op->scale_count,
                                  .codes = codes,
                                  .count = count};
-    const octet_status status = oct_scale_draft_weight(&import->draft, &entry);
+    octet_status status = OCTET_OK;
+    if (oct_scale_file_weight(&import->draft.file, op->name) == NULL) /* the same in every graph */
+        status = oct_scale_draft_weight(&import->draft, &entry);
     oct_scaled_decode(entry.format, codes, op->scale_count, count / op->scale_count, count / op->scale_count,
                       op->scales, weight);
     for (size_t i = 0; op->factors != NULL && i < count; i++) weight[i] *= op->factors[i % row];

@@ -35,7 +35,7 @@ static octet_status need_checkpoint(const octet_model *model, const void *other,
 octet_status octet_lab_recipe_text(const octet_model *model, const char *recipe, char **text) {
     if (text != NULL) *text = NULL;
     OCT_TRY(need_checkpoint(model, recipe, text, "recipe"));
-    OCT_TRY(oct_recipe_text_of(model->family, recipe, text));
+    OCT_TRY(oct_recipe_text_of(model, recipe, text));
     if (*text != NULL) return OCTET_OK;
     *text = oct_strdup("recipe: fp32\nbase: fp32\nrules: []\n");
     return *text != NULL ? OCTET_OK : oct_fail_memory();

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "quant/import.h"
 #include "runtime/options.h"
 #include "runtime/recipes.h"
 
@@ -29,6 +30,8 @@ void oct_model_release(octet_model *model) {
     oct_weights_release(model->bundle_weights);
     if (model->bundle != NULL) oct_bundle_close(model->bundle);
     oct_free(model->bundle);
+    if (model->import != NULL) oct_import_free(model->import);
+    oct_free(model->import);
     oct_checkpoint_close(model->checkpoint);
     pthread_mutex_destroy(&model->lock);
     oct_free(model);

@@ -33,6 +33,7 @@ struct octet_model {
     oct_model facts;
     oct_preprocess preprocess;
     oct_preprocess own_preprocess;   /* as the checkpoint says, whatever size was asked for */
+    struct oct_import *import;       /* quant/import.h; NULL: the checkpoint is not quantized, or it is a bundle */
     struct oct_model_recipe *recipe; /* recipes.h; NULL: float32, or from a bundle */
     oct_labels labels;
     int height, width; /* the input built for; with OCT_FIT_EDGES the size without a picture */

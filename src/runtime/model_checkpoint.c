@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "cpu/cpu.h"
 #include "graph/passes.h"
+#include "quant/import.h"
 #include "runtime/log.h"
 #include "runtime/recipes.h"
 #include "runtime/watch.h"
@@ -28,6 +29,7 @@ static octet_status build_graph(octet_model *model, int height, int width, oct_g
     double start = oct_watch_now();
     octet_status status = model->family->build(model->checkpoint, &model->facts, height, width, graph);
     if (status == OCTET_OK) status = oct_checkpoint_all_used(model->checkpoint);
+    if (status == OCTET_OK && model->import != NULL) status = oct_import_weights(model->import, graph);
     if (status == OCTET_OK) status = oct_passes_run(graph);
     if (status == OCTET_OK) status = oct_model_quantize(model, graph);
     if (status != OCTET_OK) {
@@ -117,6 +119,22 @@ static octet_status choose_size(octet_model *model, const octet_open_options *op
     return check_size(model, model->height, model->width);
 }
 
+/* What another tool quantized says so: its weights become numbers, its scales those of the recipe "checkpoint". */
+static octet_status read_import(octet_model *model) {
+    oct_import import;
+    OCT_TRY(oct_import_read(model->checkpoint, &import));
+    if (!import.scheme.found) return OCTET_OK;
+    model->import = oct_alloc(sizeof import);
+    if (model->import == NULL) {
+        oct_import_free(&import);
+        return oct_fail_memory();
+    }
+    *model->import = import;
+    oct_log("%s: quantized, %s %s: the recipe \"checkpoint\" is its own", oct_checkpoint_directory(model->checkpoint),
+            import.scheme.method, import.scheme.algorithm);
+    return OCTET_OK;
+}
+
 octet_status oct_model_open_checkpoint(octet_model *model, const char *place, const octet_open_options *options) {
     double start = oct_watch_now();
     model->batch = options->batch > 0 ? options->batch : 1;
@@ -124,6 +142,7 @@ octet_status oct_model_open_checkpoint(octet_model *model, const char *place, co
     for (size_t i = 0; i < oct_checkpoint_warning_count(model->checkpoint); i++) {
         oct_log("%s", oct_checkpoint_warning(model->checkpoint, i));
     }
+    OCT_TRY(read_import(model));
     const oct_document *config = oct_checkpoint_config(model->checkpoint);
     OCT_TRY(oct_family_find(oct_family_list, model->checkpoint, &model->family));
     snprintf(model->family_name, sizeof model->family_name, "%s", model->family->name);

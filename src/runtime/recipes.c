@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "graph/quantize.h"
+#include "quant/import.h"
 #include "quant/lower.h"
 #include "runtime/log.h"
 #include "runtime/model_file.h"
@@ -38,13 +39,24 @@ static octet_status refuse_name(const oct_family *family, const char *recipe) {
     }
     const char *near = oct_nearest(recipe, names, count);
     oct_fail(OCTET_NOT_FOUND, "recipe: family %s has no recipe \"%s\"", family->name, recipe);
-    oct_detail("fp32, fp16, bf16, fp8, a file (.yaml), or one of:%s", list.data != NULL ? list.data : "");
+    oct_detail("fp32, fp16, bf16, fp8, checkpoint, a file (.yaml), or one of:%s", list.data != NULL ? list.data : "");
     oct_text_free(&list);
     return near != NULL ? oct_hint("did you mean \"%s\"?", near) : oct_error_status();
 }
 
-octet_status oct_recipe_text_of(const oct_family *family, const char *recipe, char **text) {
+static octet_status text_of_checkpoint(const octet_model *model, char **text) {
+    if (model->import == NULL) {
+        (void)oct_fail(OCTET_NOT_FOUND, "recipe: \"checkpoint\": the checkpoint does not say how it is quantized");
+        return oct_hint("hf_quant_config.json, or quantization_config in config.json, would");
+    }
+    *text = oct_strdup(model->import->recipe.data);
+    return *text != NULL ? OCTET_OK : oct_fail_memory();
+}
+
+octet_status oct_recipe_text_of(const octet_model *model, const char *recipe, char **text) {
+    const oct_family *family = model->family;
     *text = NULL;
+    if (strcmp(recipe, "checkpoint") == 0) return text_of_checkpoint(model, text);
     if (strcmp(recipe, "fp32") == 0) return OCTET_OK;
     if (is_file(recipe)) {
         uint8_t *data;
@@ -134,7 +146,7 @@ static octet_status read_scales(octet_model *model, const char *path, oct_model_
 
 static octet_status read_recipe(octet_model *model, const char *text, const char *scales, oct_model_recipe *made) {
     if (text == NULL)
-        OCT_TRY(oct_recipe_text_of(model->family, made->name, &made->text));
+        OCT_TRY(oct_recipe_text_of(model, made->name, &made->text));
     else if ((made->text = oct_strdup(text)) == NULL)
         return oct_fail_memory();
     if (made->text == NULL) {
@@ -163,9 +175,16 @@ octet_status oct_model_recipe_open(octet_model *model, const char *name, const c
 
 /* ---- the graph */
 
-static octet_status quantize(const oct_model_recipe *r, const oct_decisions *decisions, oct_graph *graph) {
+/* A scale file's, else those that the checkpoint brings. */
+static const oct_scale_file *scales_of(const octet_model *model) {
+    if (model->recipe->has_scales) return &model->recipe->scales;
+    return model->import != NULL ? &model->import->draft.file : NULL;
+}
+
+static octet_status quantize(const octet_model *model, const oct_decisions *decisions, oct_graph *graph) {
+    const oct_model_recipe *r = model->recipe;
     oct_lowered lowered = {0};
-    octet_status status = oct_quant_lower(&r->recipe, graph, decisions, r->has_scales ? &r->scales : NULL, &lowered);
+    octet_status status = oct_quant_lower(&r->recipe, graph, decisions, scales_of(model), &lowered);
     if (status == OCTET_OK) status = oct_graph_quantize(graph, lowered.decisions, lowered.count);
     oct_lowered_free(&lowered);
     OCT_TRY(status);
@@ -179,7 +198,7 @@ octet_status oct_model_quantize(const octet_model *model, oct_graph *graph) {
     oct_decisions decisions;
     if (r == NULL) return OCTET_OK;
     OCT_TRY(oct_recipe_apply(&r->recipe, graph, &decisions));
-    octet_status status = quantize(r, &decisions, graph);
+    octet_status status = quantize(model, &decisions, graph);
     oct_decisions_free(&decisions);
     return status;
 }

@@ -5,6 +5,7 @@
  *     fp16, bf16          that base, no rules
  *     fp8                 the family's "fp8", else its "published"
  *     a word              families/NAME/recipes/WORD.yaml, carried in the library
+ *     checkpoint          what a checkpoint that another tool quantized says (quant/import.h), its scales with it
  *     FILE.yaml, or with a slash    that file */
 #ifndef OCT_RUNTIME_RECIPES_H
 #define OCT_RUNTIME_RECIPES_H
@@ -26,7 +27,7 @@ typedef struct oct_model_recipe {
 /* A family's recipes, ended by a NULL name. */
 const oct_family_recipe *oct_recipes_of(const oct_family *family);
 /* *text is NULL for fp32, else the caller's (oct_free). Errors name the nearest recipe of the family. */
-octet_status oct_recipe_text_of(const oct_family *family, const char *recipe, char **text);
+octet_status oct_recipe_text_of(const octet_model *model, const char *recipe, char **text);
 /* Reads a recipe (a name, or `text` if not NULL) and its scales for a model whose checkpoint is open; the scales are
  * held against the model. *made is NULL for fp32. */
 octet_status oct_model_recipe_open(octet_model *model, const char *name, const char *text, const char *scales,

@@ -39,7 +39,7 @@ static octet_status find_weight(oct_checkpoint *checkpoint, const char *name, in
     bool same = tensor->rank == rank;
     for (int i = 0; same && i < rank; i++) same = tensor->shape[i] == dims[i];
     if (!same) return fail_shape(tensor->file, name, rank, dims, tensor);
-    switch (tensor->dtype) {
+    switch (tensor->is_coded ? OCT_DTYPE_F32 : tensor->dtype) {
     case OCT_DTYPE_F64:
     case OCT_DTYPE_F32:
     case OCT_DTYPE_F16:
