@@ -118,7 +118,6 @@ static const char *refuses(const oct_cuda_tactic *self, const oct_cuda_site *sit
     const char *why = find(site, &b);
     if (why != NULL) return why;
     if (b.stem != (shape->stem != 0) || b.stride != shape->stride) return "made for other strides";
-    if (shape->half && b.int8) return "sums in fp16";
     if (b.expanded % shape->chunk != 0 || b.expanded / shape->chunk < self->split) return "chunks do not divide it";
     if (b.outputs % 8 != 0 || b.outputs > shape->wn * shape->nt * 8) return "too many outputs";
     if (layout_of(&b, shape).size > SHARED_MOST) return "too much shared memory";

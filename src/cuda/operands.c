@@ -111,8 +111,9 @@ void oct_cuda_scales(const oct_cuda_site *site, float factor, float *scales) {
 }
 
 bool oct_cuda_is_int8_product(const oct_cuda_site *site) {
-    return oct_cuda_input(site, 0).form->format == OCT_FORMAT_INT8 &&
-           oct_cuda_input(site, 1).form->format == OCT_FORMAT_INT8;
+    const oct_plan_step *step = oct_cuda_step(site);
+    const oct_cuda_operand x = oct_cuda_input(site, 0), weight = oct_cuda_input(site, 1);
+    return oct_stored_is_int8_product(step->op, &step->attributes, weight.shape, x.form, weight.form);
 }
 
 const char *oct_cuda_form_refused(const oct_form *form) {

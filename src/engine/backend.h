@@ -35,7 +35,8 @@ struct oct_backend {
     /* Rounds the input where it lies to the form it is stored in: before the first step, where that is not fp32. */
     void (*store_input)(const oct_plan *plan, const oct_weights *weights, void *arena, oct_pool *pool);
     /* Runs one step. `arena` holds the activations; `scratch`: choice.scratch bytes, then choice.worker for each
-     * thread, all rounded up to 64. Never fails: everything was checked at open. */
+     * thread, all rounded up to 64. Never fails: everything was checked at open. NULL: plans of this backend are run by
+     * an engine of its own (cuda/cuda.h), which takes the picture as float32 and stores it as the plan says. */
     void (*run)(const oct_plan *plan, size_t step, const void *packed, void *arena, void *scratch, oct_pool *pool);
 };
 

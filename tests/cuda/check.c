@@ -19,7 +19,7 @@ typedef struct arguments {
 } arguments;
 
 static const oct_device_api *api;
-static unsigned cases_of[64];
+static unsigned cases_of[512];
 
 /* Runs the bed's step by `tactic`; `out` gets the numbers of its outputs. An error text, or NULL. */
 static const char *run(bed *b, const oct_cuda_tactic *tactic, float *out) {
@@ -40,24 +40,47 @@ static const char *run(bed *b, const oct_cuda_tactic *tactic, float *out) {
     return status == OCTET_OK ? NULL : oct_error_text();
 }
 
-static int check_case(const arguments *a, opcase *c) {
-    bed b;
-    c->in_place = -1; /* the device's arena is laid out anew */
-    if (!bed_make(&b, c, true)) return 0;
-    float *out = oct_alloc((size_t)(oct_shape_count(&b.reference.shape) * c->out_count) * sizeof *out);
-    if (out == NULL) abort();
+/* A case, and the same with fp32 stored alone. */
+typedef struct pair {
+    bed b, wide;
+    float *out, *numbers;
+} pair;
+
+static void make_bed(bed *b, const opcase *c) {
+    bed_make(b, c, true);
     for (int i = c->count; i < OCT_NODE_INPUTS; i++) /* tensors that the case has not */
-        b.tensors[i].shape = oct_shape_of(1, (const int64_t[]){1});
-    for (int i = 0; i < OCT_NODE_INPUTS + c->out_count; i++) b.tensors[i].form.held_wide = false; /* codes, always */
+        b->tensors[i].shape = oct_shape_of(1, (const int64_t[]){1});
+    for (int i = 0; i < OCT_NODE_INPUTS + c->out_count; i++) b->tensors[i].form.held_wide = false; /* codes, always */
+}
+
+/* What the kernel makes, against the reference; what it stores of that, in each form. QUANTIZE makes its input. */
+static const char *check_numbers(pair *p, const oct_cuda_tactic *tactic) {
+    const char *error = run(&p->b, tactic, p->out);
+    if (error != NULL) return error;
+    if (p->b.c->op == OCT_OP_QUANTIZE) return stored_compare(&p->b, p->b.arrays[0].data, p->out);
+    error = run(&p->wide, tactic, p->numbers);
+    if (error == NULL) error = reference_compare(&p->wide, p->numbers);
+    return error != NULL ? error : stored_compare(&p->b, p->numbers, p->out);
+}
+
+static int check_case(const arguments *a, opcase *c) {
+    oct_shape shape;
+    c->in_place = -1; /* the device's arena is laid out anew */
+    if (!case_shape(c, &shape)) return 0;
+    const size_t size = (size_t)(oct_shape_count(&shape) * c->out_count) * sizeof(float);
+    const opcase wide = case_wide(c);
+    pair p = {.out = oct_alloc(size), .numbers = oct_alloc(size)};
+    if (p.out == NULL || p.numbers == NULL) abort();
+    make_bed(&p.b, c);
+    make_bed(&p.wide, &wide);
     int failures = 0;
-    const oct_cuda_site site = {&b.plan, &b.weights, 0};
+    const oct_cuda_site site = {&p.b.plan, &p.b.weights, 0};
     const oct_cuda_tactic *tactic;
     for (size_t i = 0; (tactic = oct_cuda_tactic_at(i)) != NULL; i++) {
         if (tactic->op != c->op || tactic->span != 1 || !oct_glob_match(a->tactic, tactic->name)) continue;
         if (tactic->refuses(tactic, &site) != NULL) continue;
         cases_of[i]++;
-        const char *error = run(&b, tactic, out);
-        if (error == NULL) error = reference_compare(&b, out);
+        const char *error = check_numbers(&p, tactic);
         if (error == NULL) continue;
         oct_text text = {0};
         case_print(c, &text);
@@ -65,8 +88,10 @@ static int check_case(const arguments *a, opcase *c) {
         oct_text_free(&text);
         failures++;
     }
-    oct_free(out);
-    bed_free(&b);
+    oct_free(p.out);
+    oct_free(p.numbers);
+    bed_free(&p.b);
+    bed_free(&p.wide);
     return failures;
 }
 

@@ -578,11 +578,7 @@ template <class F, class S> cudaError_t run(const oct_block_launch &l, cudaStrea
 }
 
 template <class S> cudaError_t run_format(const oct_block_launch &l, cudaStream_t stream) {
-    if constexpr (S::half) {
-        return l.int8 ? cudaErrorInvalidValue : run<half_format, S>(l, stream);
-    } else {
-        return l.int8 ? run<int8_format, S>(l, stream) : run<half_format, S>(l, stream);
-    }
+    return l.int8 ? run<int8_format, S>(l, stream) : run<half_format, S>(l, stream);
 }
 
 } // namespace
