@@ -12,11 +12,13 @@
 #include "output.h"
 #include "study/compare.h"
 #include "study/decision.h"
+#include "study/report.h"
 #include "study/run.h"
+#include "study/verify.h"
 
 typedef struct study_options {
     common_options common;
-    const char *evidence, *scales, *output;
+    const char *evidence, *scales, *output, *readme, *html;
     int64_t sample, seed;
 } study_options;
 
@@ -52,9 +54,18 @@ static char *beside(const char *study, const char *suffix) {
     return path;
 }
 
+/* The README.md in its folder; heap. */
+static char *readme_beside(const char *study) {
+    const char *slash = strrchr(study, '/');
+    size_t folder = slash != NULL ? (size_t)(slash - study) + 1 : 0, size = folder + sizeof "README.md";
+    char *path = malloc(size);
+    if (path != NULL) snprintf(path, size, "%.*sREADME.md", (int)folder, study);
+    return path;
+}
+
 typedef struct opened_study {
     study_file file;
-    char *evidence, *scales;
+    char *evidence, *scales, *readme, *html;
 } opened_study;
 
 static bool open_study(const char *path, const study_options *options, opened_study *out) {
@@ -65,13 +76,17 @@ static bool open_study(const char *path, const study_options *options, opened_st
     }
     out->evidence = options->evidence != NULL ? strdup(options->evidence) : beside(path, ".sqlite");
     out->scales = options->scales != NULL ? strdup(options->scales) : beside(path, ".scales");
-    return out->evidence != NULL && out->scales != NULL;
+    out->readme = options->readme != NULL ? strdup(options->readme) : readme_beside(path);
+    out->html = options->html != NULL ? strdup(options->html) : beside(path, ".html");
+    return out->evidence != NULL && out->scales != NULL && out->readme != NULL && out->html != NULL;
 }
 
 static void close_study(opened_study *study) {
     study_file_free(&study->file);
     free(study->evidence);
     free(study->scales);
+    free(study->readme);
+    free(study->html);
 }
 
 /* ---- run */
@@ -320,12 +335,43 @@ static int with_study(const char *path, const study_options *options,
     return code;
 }
 
+/* What is there of a study: its report may not be written yet, its scales may not have come along. */
+static int verify_whole(const opened_study *study, const study_options *options) {
+    const verify_files files = {.evidence = study->evidence,
+                                .readme = access(study->readme, F_OK) == 0 ? study->readme : NULL,
+                                .html = access(study->html, F_OK) == 0 ? study->html : NULL,
+                                .scales = study->scales};
+    octet_status status = verify_study(&study->file, &files, on_problem, (void *)(uintptr_t)options);
+    if (status == OCTET_OK && !options->common.json)
+        printf("%s  is as it was written%s\n", study->evidence, files.html != NULL ? ", and its report follows" : "");
+    if (status == OCTET_OK) return EXIT_DONE;
+    failed();
+    return status == OCTET_VERIFICATION ? EXIT_WRONG : EXIT_BAD;
+}
+
 static int verify(const char *path, study_options *options) {
-    opened_study study;
-    if (!is_study_file(path)) return verify_evidence(path, options);
-    int code = open_study(path, options, &study) ? verify_evidence(study.evidence, options) : EXIT_BAD;
-    close_study(&study);
-    return code;
+    return is_study_file(path) ? with_study(path, options, verify_whole) : verify_evidence(path, options);
+}
+
+/* ---- report */
+
+/* The page, and the README's part if it has the marks for it. */
+static int write_report(const opened_study *study, const study_options *options) {
+    evidence_file *evidence;
+    report_text text = {0};
+    if (evidence_open(study->evidence, EVIDENCE_READ, &evidence) != OCTET_OK) return failed();
+    octet_status status = evidence_verify(evidence, NULL, NULL);
+    if (status == OCTET_OK) status = report_make(&study->file, evidence, &text);
+    evidence_close(&evidence);
+    if (status == OCTET_OK) status = report_write(&text, NULL, study->html);
+    if (status == OCTET_OK && (options->readme != NULL || access(study->readme, F_OK) == 0))
+        status = report_write(&text, study->readme, NULL);
+    if (status == OCTET_NOT_FOUND && options->readme == NULL) status = OCTET_OK; /* a README without the marks */
+    report_text_free(&text);
+    if (status == OCTET_OK && !options->common.json) printf("%s  is written\n", study->html);
+    if (status == OCTET_OK) return EXIT_DONE;
+    failed();
+    return status == OCTET_VERIFICATION ? EXIT_WRONG : EXIT_BAD;
 }
 
 static int merge(int count, char **words, const study_options *options) {
@@ -342,6 +388,9 @@ static int run_verb(int count, char **words) {
         {OPTION_INT, "--sample", "N", "rerun: so many runs, drawn (default 1)", &options.sample, 1, 100000},
         {OPTION_INT, "--seed", "N", "rerun: draws by it (default 1)", &options.seed, 0, INT32_MAX},
         {OPTION_TEXT, "-o", "FILE", "merge: the file to write", &options.output, 0, 0},
+        {OPTION_TEXT, "--readme", "FILE", "report, verify: between its marks (default: README.md)", &options.readme, 0,
+         0},
+        {OPTION_TEXT, "--html", "FILE", "report, verify: the page (default: STUDY.html)", &options.html, 0, 0},
         {OPTION_END, NULL, NULL, NULL, NULL, 0, 0},
     };
     int left = options_read(&verb_study, rows, &options.common, count, words);
@@ -358,12 +407,13 @@ static int run_verb(int count, char **words) {
     }
     if (strcmp(what, "run") == 0 && one) return with_study(words[1], &options, run_study);
     if (strcmp(what, "status") == 0 && one) return with_study(words[1], &options, print_status);
+    if (strcmp(what, "report") == 0 && one) return with_study(words[1], &options, write_report);
     if (strcmp(what, "rerun") == 0 && one) return with_study(words[1], &options, rerun);
     if (strcmp(what, "verify") == 0 && one) return verify(words[1], &options);
     return usage_error(&verb_study,
-                       "expected run, status, verify or rerun and one STUDY, merge EVIDENCE..., or compare "
+                       "expected run, status, report, verify or rerun and one STUDY, merge EVIDENCE..., or compare "
                        "OLD NEW");
 }
 
-const verb_row verb_study = {"study", "run|status|verify|rerun|merge|compare STUDY...",
+const verb_row verb_study = {"study", "run|status|report|verify|rerun|merge|compare STUDY...",
                              "a comparison from its file to a decision, that anyone can run again", run_verb};

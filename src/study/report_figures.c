@@ -157,11 +157,11 @@ static void put_scope(report_page *page, const evidence_row *timing) {
     page_begin(page, PAGE_PARAGRAPH);
     page_words(page, "Scope ");
     page_code(page, evidence_text(timing, "scope"));
-    page_words(page, " on ");
-    page_number(page, timing->id, "%lld threads, %lld warm-up runs", (long long)evidence_integer(timing, "threads"),
+    page_words(page, ", ");
+    page_number(page, timing->id, "threads %lld, warm-up runs %lld", (long long)evidence_integer(timing, "threads"),
                 (long long)evidence_integer(timing, "warm_up"));
     page_words(page,
-               ": from the %s to the %s; synchronized by %s; inside: %s. All sides of a ratio share these, took "
+               ": from the %s to the %s; synchronizing call: %s; inside: %s. All sides of a ratio share these, took "
                "turns in one process, and their last timed output was held against an untimed one.",
                evidence_text(timing, "start"), evidence_text(timing, "end"), evidence_text(timing, "synchronize"),
                evidence_text(timing, "inside"));
@@ -340,25 +340,31 @@ static const char *attribution_set(const report_source *source) {
 }
 
 static void put_apart(report_page *page, const report_source *source, const evidence_row *environment,
-                      const char *set) {
-    const char *weights = report_variant_with(source, true, false);
-    const char *activations = report_variant_with(source, false, true);
+                      const char *candidate, const char *set) {
+    const report_recipe *recipe = report_recipe_of(source, candidate);
+    const char *weights = report_variant_apart(source, candidate, true);
+    const char *activations = report_variant_apart(source, candidate, false);
     const evidence_row *w = weights != NULL ? report_figure(source, environment, weights, set, "kl") : NULL;
     const evidence_row *a = activations != NULL ? report_figure(source, environment, activations, set, "kl") : NULL;
     page_begin(page, PAGE_PARAGRAPH);
-    if (w == NULL || a == NULL) {
-        page_words(page, "Weights and activations were not narrowed apart on this set, so the loss is not divided "
-                         "between them.");
+    page_code(page, candidate);
+    if (recipe != NULL && recipe->known && !(recipe->weights && recipe->activations)) {
+        page_words(page, " narrows one side alone.");
+    } else if (w == NULL || a == NULL) {
+        page_words(page, ": its weights and activations were not narrowed apart in its formats on this set, so the "
+                         "loss is not divided between them.");
     } else {
-        page_words(page, "Narrowed apart, on the %s set, KL is ", set);
+        page_words(page, ": on the %s set KL is ", set);
         report_put(page, w);
-        page_words(page, " with the weights alone (");
+        page_words(page, " with its weights alone (");
         page_code(page, weights);
-        page_words(page, ") and ");
+        page_words(page, "), ");
         report_put(page, a);
-        page_words(page, " with the activations alone (");
+        page_words(page, " with its activations alone (");
         page_code(page, activations);
-        page_words(page, ").");
+        page_words(page, "), ");
+        report_put(page, report_figure(source, environment, candidate, set, "kl"));
+        page_words(page, " with both.");
     }
     page_end(page);
 }
@@ -417,7 +423,8 @@ void report_attribution(report_page *page, const report_source *source) {
     for (size_t e = 0; e < source->environments.count; e++) {
         head_environment(page, source, &source->environments.items[e],
                          source->environments.count > 1 ? "Variants" : "");
-        put_apart(page, source, &source->environments.items[e], set);
+        for (size_t c = 0; c < source->study->candidate_count; c++)
+            put_apart(page, source, &source->environments.items[e], source->study->candidates[c], set);
         draw(page, source, &source->environments.items[e], set, points);
     }
     free(points);

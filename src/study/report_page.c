@@ -101,7 +101,7 @@ static const char *const style =
     "@media(prefers-color-scheme:dark){:root{--ink:#e4e8ee;--soft:#9aa6b5;--paper:#14181e;--line:#333c48;"
     "--wash:#1d232b;--blue:#7db4ee;--red:#f08a80;--green:#6fcf9b;--amber:#e2b05a}}"
     "*{box-sizing:border-box}"
-    "body{margin:0 auto;max-width:60rem;padding:1.5rem 1rem 4rem;background:var(--paper);color:var(--ink);"
+    "body{margin:0 auto;max-width:66rem;padding:1.5rem 1rem 4rem;background:var(--paper);color:var(--ink);"
     "font:16px/1.55 system-ui,-apple-system,\"Segoe UI\",\"DejaVu Sans\",sans-serif;overflow-wrap:anywhere}"
     "h1{font-size:1.7rem;line-height:1.25;margin:.5rem 0 1rem}"
     "h2{font-size:1.25rem;margin:2.4rem 0 .6rem;padding-top:.8rem;border-top:1px solid var(--line)}"
@@ -112,7 +112,7 @@ static const char *const style =
     ".wide{overflow-x:auto;margin:.8rem 0}"
     "table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums;overflow-wrap:normal}"
     "th,td{padding:.35rem .7rem .35rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}"
-    "th{color:var(--soft);font-weight:600;border-bottom-width:2px}td data{white-space:nowrap}"
+    "th{color:var(--soft);font-weight:600;border-bottom-width:2px}td data{white-space:normal}td{min-width:3.5rem}"
     "code{font:.9em ui-monospace,\"DejaVu Sans Mono\",monospace;background:var(--wash);padding:.05em .3em;"
     "border-radius:.2em}td code,h3 code{white-space:nowrap}"
     "data[data-id]{text-decoration:underline dotted var(--line) 1px;text-underline-offset:.2em}"
@@ -240,12 +240,29 @@ void page_code(report_page *page, const char *text) {
     oct_text_puts(&page->markdown, "`");
 }
 
+/* An interval stays on one line: blanks inside brackets do not break. */
+static void html_number(oct_text *out, const char *text) {
+    for (const char *bracket;
+         (bracket = strstr(text, ", ")) != NULL && strchr(text, '[') != NULL && strchr(text, '[') < bracket;
+         text = bracket + 2) {
+        char *before = strndup(text, (size_t)(bracket - text));
+        if (before == NULL) {
+            out->failed = true;
+            return;
+        }
+        page_escape_html(out, before);
+        oct_text_puts(out, ",&nbsp;");
+        free(before);
+    }
+    page_escape_html(out, text);
+}
+
 void page_number(report_page *page, const char *id, const char *format, ...) {
     FORMATTED(text)
     oct_text_printf(&page->html, "<data value=\"");
     page_escape_html(&page->html, text);
     oct_text_printf(&page->html, "\" data-id=\"%.*s\" title=\"evidence %.*s\">", PAGE_ID, id, PAGE_ID, id);
-    page_escape_html(&page->html, text);
+    html_number(&page->html, text);
     oct_text_puts(&page->html, "</data>");
     page_escape_markdown(&page->markdown, text);
     oct_text_printf(&page->markdown, "<!-- %.*s -->", PAGE_ID, id);

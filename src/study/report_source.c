@@ -82,12 +82,14 @@ bool report_measured(const report_source *source, const evidence_row *environmen
 
 /* ---- recipes */
 
-static bool is_narrow(const oct_node *numbers, bool *beyond_int8) {
+static bool is_narrow(const oct_node *numbers, char kept[16], bool *beyond_int8) {
     const oct_node *format = oct_node_get(numbers, "format");
     if (format == NULL || format->kind != OCT_NODE_STRING) return false;
     if (strcmp(format->string, "fp32") == 0 || strcmp(format->string, "fp16") == 0 ||
         strcmp(format->string, "bf16") == 0)
         return false;
+    bool other = kept[0] != '\0' && strcmp(kept, format->string) != 0;
+    (void)snprintf(kept, 16, "%s", other ? "several" : format->string);
     *beyond_int8 = *beyond_int8 || strcmp(format->string, "int8") != 0;
     return true;
 }
@@ -102,8 +104,10 @@ static octet_status read_recipe(report_recipe *recipe, const char *text) {
     }
     const oct_node *rules = oct_node_get(document.root, "rules");
     for (size_t i = 0; rules != NULL && rules->kind == OCT_NODE_LIST && i < rules->count; i++) {
-        if (is_narrow(oct_node_get(rules->items[i], "weights"), &recipe->beyond_int8)) recipe->weights = true;
-        if (is_narrow(oct_node_get(rules->items[i], "activations"), &recipe->beyond_int8)) recipe->activations = true;
+        const oct_node *weights = oct_node_get(rules->items[i], "weights");
+        const oct_node *activations = oct_node_get(rules->items[i], "activations");
+        if (is_narrow(weights, recipe->weights_format, &recipe->beyond_int8)) recipe->weights = true;
+        if (is_narrow(activations, recipe->activations_format, &recipe->beyond_int8)) recipe->activations = true;
     }
     recipe->known = true;
     oct_document_free(&document);
@@ -132,13 +136,15 @@ const report_recipe *report_recipe_of(const report_source *source, const char *v
     return NULL;
 }
 
-const char *report_variant_with(const report_source *source, bool weights, bool activations) {
-    for (size_t v = 0; v < source->study->variant_count; v++) {
-        const report_recipe *recipe = &source->recipes[v];
-        const char *name = source->study->variants[v].name;
-        if (recipe->known && recipe->weights == weights && recipe->activations == activations &&
-            report_measured(source, NULL, name))
-            return name;
+const char *report_variant_apart(const report_source *source, const char *candidate, bool weights) {
+    const report_recipe *whole = report_recipe_of(source, candidate);
+    for (size_t v = 0; whole != NULL && v < source->study->variant_count; v++) {
+        const report_recipe *r = &source->recipes[v];
+        bool same = weights ? strcmp(r->weights_format, whole->weights_format) == 0
+                            : strcmp(r->activations_format, whole->activations_format) == 0;
+        if (r->known && r->weights == weights && r->activations != weights && same &&
+            report_measured(source, NULL, source->study->variants[v].name))
+            return source->study->variants[v].name;
     }
     return NULL;
 }

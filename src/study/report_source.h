@@ -13,7 +13,8 @@
 typedef struct report_recipe {
     bool known; /* its text is there */
     bool weights, activations;
-    bool beyond_int8; /* a narrow format that a CPU emulates */
+    char weights_format[16], activations_format[16]; /* "e4m3"; "several"; "" for what stays wide */
+    bool beyond_int8;                                /* a narrow format that a CPU emulates */
     char id[EVIDENCE_ID];
 } report_recipe;
 
@@ -55,7 +56,8 @@ const evidence_row *report_artifact_named(const report_source *source, const cha
 const report_recipe *report_recipe_of(const report_source *source, const char *variant); /* NULL: no such variant */
 /* Whether anything of a variant was measured in this environment (NULL: any). */
 bool report_measured(const report_source *source, const evidence_row *environment, const char *variant);
-/* A variant that makes narrow just what is asked for and was evaluated; NULL: none. */
-const char *report_variant_with(const report_source *source, bool weights, bool activations);
+/* A variant that was evaluated and makes only the weights (else only the activations) narrow, in the format in which
+ * `candidate` has them: what attributes a loss to them. NULL: none. */
+const char *report_variant_apart(const report_source *source, const char *candidate, bool weights);
 
 #endif

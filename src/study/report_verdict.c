@@ -117,6 +117,25 @@ static void put_pictures(report_page *page, const report_source *source) {
     if (!any) page_words(page, "no pictures are recorded");
 }
 
+static void put_gaps(report_page *page, const study_file *study) {
+    page_item(page);
+    page_strong(page, "Not run");
+    page_words(page, ": ");
+    for (size_t i = 0; i < study->missing_count; i++) page_words(page, "%s; ", study->missing[i].what);
+    page_words(page, "see \"Not measured\".");
+}
+
+static void put_conditions(report_page *page, const report_source *source) {
+    const study_file *study = source->study;
+    page_item(page);
+    page_strong(page, "Look again");
+    page_words(page, study->revisit_count > 0 ? " when " : ": the study file names no condition.");
+    for (size_t i = 0; i < study->revisit_count; i++) {
+        page_number(page, source->study_id, "%s", study->revisits[i].text);
+        page_words(page, "%s", i + 1 < study->revisit_count ? "; " : ".");
+    }
+}
+
 void report_summary(report_page *page, const report_source *source) {
     static const char *const figures[2][3] = {{"top1_change", "agreement", "kl"}, {"ap", "unmatched_tested", "kl"}};
     if (source->decision_count == 0) return;
@@ -148,11 +167,8 @@ void report_summary(report_page *page, const report_source *source) {
         report_put_environment(page, &source->environments.items[e]);
     }
     page_words(page, ".");
-    page_item(page);
-    page_strong(page, "Not run");
-    page_words(page, ": see \"Not measured\". ");
-    page_strong(page, "Look again");
-    page_words(page, ": see \"When to revisit\".");
+    put_gaps(page, source->study);
+    put_conditions(page, source);
     page_end(page);
 }
 
@@ -211,6 +227,8 @@ void report_revisits(report_page *page, const report_source *source) {
     for (size_t i = 0; i < source->decision_count; i++)
         for (size_t r = 0; r < source->decisions[i].decided.revisit_count; r++) {
             const decided_revisit *revisit = &source->decisions[i].decided.revisits[r];
+            bool said = i >= source->environments.count; /* a condition that names its variant is the same for all */
+            if (said && revisit->revisit->variant != NULL) continue;
             page_row(page);
             page_cell(page);
             page_number(page, source->study_id, "%s", revisit->revisit->text);

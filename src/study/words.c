@@ -71,13 +71,6 @@ static bool unfinished(const report_source *s, oct_text *about) {
     return true;
 }
 
-static bool no_rule(const report_source *s, oct_text *about) {
-    (void)about;
-    for (size_t r = 0; r < s->study->rule_count; r++)
-        if (s->study->rules[r].adopted) return false;
-    return true;
-}
-
 static bool none_ships(const report_source *s, oct_text *about) {
     (void)about;
     for (size_t d = 0; d < s->decision_count; d++)
@@ -157,10 +150,10 @@ static bool no_premerge(const report_source *s, oct_text *about) {
 
 /* Candidates that make both narrow, where the variant with one side alone is missing. */
 static bool not_apart(const report_source *s, bool weights, oct_text *about) {
-    if (report_variant_with(s, weights, !weights) != NULL) return false;
     for (size_t c = 0; c < s->study->candidate_count; c++) {
         const report_recipe *recipe = report_recipe_of(s, s->study->candidates[c]);
-        if (recipe != NULL && (!recipe->known || (recipe->weights && recipe->activations)))
+        if (recipe != NULL && (!recipe->known || (recipe->weights && recipe->activations)) &&
+            report_variant_apart(s, s->study->candidates[c], weights) == NULL)
             add_name(about, s->study->candidates[c]);
     }
     return about->length > 0;
@@ -258,7 +251,7 @@ static bool cpu_only(const report_source *s, oct_text *about) {
 
 static bool own_subject(const report_source *s, oct_text *about) {
     (void)about;
-    return strstr(s->study->model, "subjects/") != NULL;
+    return strstr(s->study->model, "subjects/") != NULL || oct_starts_with(s->study->name, "subject");
 }
 
 static const char *model_revision(const report_source *s) {
