@@ -211,31 +211,20 @@ class Quantized:
     def wide(self, op, y):
         return y if op is not None and op.output else formats.base(y, self.base)
 
-    def stored_first(self, op, form):
-        """Whether a narrow form is rounded from the stored wide numbers, not from the result: part 4, last list."""
-        n = form.numbers
-        if op is None:
-            return not static(n)
-        if op.kind == "attention" and n["granularity"] == "row":
-            return True
-        if op.kind == "attention" and n["granularity"] == "block":
-            return (op.channels_out // op.heads) % n["block"] != 0
-        return op.moves
+    def reads_wide(self, name):
+        return any(o.residual == name for o in self.network.ops) or any(
+            (r.name, r.inputs.index(name)) not in self.forms for r in self.network.readers(name))
 
     def store(self, op, name, y):
         """(wide numbers, [(form, codes, scale)]) of a result."""
-        readers = self.network.readers(name)
-        forms = []
-        wide = self.wide(op, y)
-        read_wide = any(o.residual == name for o in self.network.ops) or any(
-            (r.name, r.inputs.index(name)) not in self.forms for r in readers)
-        for r in readers:
+        forms, wide, read_wide = [], self.wide(op, y), self.reads_wide(name)
+        for r in self.network.readers(name):
             for i in range(len(r.inputs)):
                 form = self.forms.get((r.name, i))
                 if r.inputs[i] != name or form is None or any(form.same(f) for f, _, _ in forms):
                     continue
-                late = self.stored_first(op, form) or len(forms) + read_wide > 1
-                forms.append((form, *form.encode(wide if late else y)))
+                third = len(forms) + read_wide > 1  # part 4: no room beside two others
+                forms.append((form, *form.encode(wide if third or op is not None and op.moves else y)))
         return wide, forms
 
     def read(self, stored, op, i):

@@ -141,7 +141,7 @@ def main():
         q = quantized.Quantized(network, recipe, recipes.Scales(file), ranges)
         result["recipes"][name] = {"scales": "octet's" if file else "own", **judge(outputs(q, pictures.batches(a.batch)))}
         print(name, json.dumps(result["recipes"][name]), flush=True)
-    write_json(a.out / f"{a.checkpoint}.json", result)
+        write_json(a.out / f"{a.checkpoint}.json", result)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,12 @@ class Network:
         return next(op for op in self.ops if op.name == name)
 
 
-ACTIVATIONS = {None: lambda x: x, "relu": torch.relu, "relu6": lambda x: x.clamp(0, 6), "gelu": F.gelu, "sigmoid": torch.sigmoid}
+def gelu(x):
+    """x / 2 (1 + erf(x / sqrt(2))), in double: in float32 the sum cancels, and where x is below -2 five digits are lost."""
+    return (x.double() * torch.special.erfc(x.double() * -0.5 ** 0.5) / 2).float()
+
+
+ACTIVATIONS = {None: lambda x: x, "relu": torch.relu, "relu6": lambda x: x.clamp(0, 6), "gelu": gelu, "sigmoid": torch.sigmoid}
 
 
 def product(op, x, w):
