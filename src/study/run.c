@@ -78,11 +78,26 @@ static octet_status check_calibrate(const running *r) {
     return OCTET_OK;
 }
 
+/* Rules of a classifier name no boxes, nor the other way round. */
+static octet_status check_task(const running *r) {
+    study_figure_source other = r->task == OCTET_DETECTION ? FROM_CLASSES : FROM_BOXES;
+    for (size_t i = 0; i < r->study->rule_count; i++) {
+        const study_rule *rule = &r->study->rules[i];
+        for (size_t b = 0; rule->adopted && b < rule->bound_count; b++)
+            if (study_find_figure(rule->bounds[b].figure)->source == other)
+                return oct_fail(OCTET_BAD_FORMAT, "%s:%d: rule %s: %s is no figure of %s", r->study->path,
+                                rule->bounds[b].line, rule->name, rule->bounds[b].figure,
+                                r->task == OCTET_DETECTION ? "a detector" : "a classifier");
+    }
+    return OCTET_OK;
+}
+
 static octet_status prepare(running *r) {
     OCT_TRY(running_sets(r));
     OCT_TRY(decision_check_power(r->study, r->sets[ROLE_VERDICT].part.count));
     OCT_TRY(evidence_begin(r->evidence));
     octet_status status = add_facts(r);
+    if (status == OCTET_OK) status = check_task(r);
     if (status == OCTET_OK) status = check_calibrate(r);
     if (status == OCTET_OK) status = running_plan(r);
     if (status == OCTET_OK) return evidence_commit(r->evidence);

@@ -91,10 +91,20 @@ typedef enum study_figure_kind {
     FIGURE_SIZE,
     FIGURE_RATIO
 } study_figure_kind;
+typedef enum study_figure_source {
+    FROM_CLASSES,
+    FROM_BOXES,
+    FROM_PICTURES,
+    FROM_TIMES,
+    FROM_STRESS,
+    FROM_PREMERGE,
+    FROM_ENGINE
+} study_figure_source;
 /* A row of figures.def. */
 typedef struct study_figure {
     const char *name;
     study_figure_kind kind;
+    study_figure_source source;
     const char *words;
 } study_figure;
 const study_figure *study_find_figure(const char *name); /* NULL: no such figure */

@@ -11,7 +11,7 @@
 /* ---- figures */
 
 static const study_figure figures[] = {
-#define X(name, kind, words) {#name, FIGURE_##kind, words},
+#define X(name, kind, source, words) {#name, FIGURE_##kind, FROM_##source, words},
 #include "study/figures.def"
 #undef X
 };
@@ -43,11 +43,13 @@ static octet_status check_figure(const study_reader *reader, int line, const cha
     for (size_t i = 0; i < FIGURES; i++) names[i] = figures[i].name;
     (void)snprintf(what, sizeof what, "%.64s: a figure", key);
     if (figure == NULL) return study_unknown(reader, line, what, name, names, FIGURES);
-    const study_timing *timing = &reader->study->timing;
-    if (figure->kind != FIGURE_RATIO) return OCTET_OK;
-    return timing->is_set
-               ? OCTET_OK
-               : study_fail_line(reader, line, "%s: %s is measured where there is a key \"timing\"", key, name);
+    const study_file *study = reader->study;
+    const char *needed = NULL;
+    if (figure->source == FROM_TIMES && !study->timing.is_set) needed = "timing";
+    if (figure->source == FROM_STRESS && !study->stress) needed = "stress: true";
+    if (figure->source == FROM_PREMERGE && study->premerge_count == 0) needed = "premerge";
+    if (needed == NULL) return OCTET_OK;
+    return study_fail_line(reader, line, "%s: %s is measured where there is a key \"%s\"", key, name, needed);
 }
 
 /* ---- rules */

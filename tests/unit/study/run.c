@@ -288,6 +288,10 @@ static void test_refused(void **state) {
     study_file study;
     parse(&study, "unmatched_tested", "0.01", "");
     refused(run(&study, &fake, "power", NULL, 1.0), OCTET_LIMIT, "expected at least 368 pictures, found 100");
+    study_file_free(&study);
+    parse(&study, "unmatched_tested", "0.1", "");
+    refused(run(&study, &fake, "boxes", NULL, 1.0), OCTET_BAD_FORMAT,
+            "rule quality: unmatched_tested is no figure of a classifier");
     assert_int_equal(fake.calls[FAKE_PICTURES] + fake.calls[FAKE_CALIBRATE], 0);
     study_file_free(&study);
     parse(&study, "kl", "0.01", "");

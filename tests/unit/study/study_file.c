@@ -119,6 +119,8 @@ static const mistake mistakes[] = {
      "batch 2 is not among"},
     {HEAD DATA SETS VARIANTS "rules: {q: [{figure: speedup_batch_, at_least: 1}]}\nadopt: [q]\ntiming: {}\n", 8,
      "a figure"},
+    {HEAD DATA SETS VARIANTS "rules: {q: [{figure: stress_nan, at_most: 0}]}\nadopt: [q]\n", 8, "key \"stress: true\""},
+    {HEAD DATA SETS VARIANTS "rules: {q: [{figure: premerge_drift, at_most: 1}]}\nadopt: [q]\n", 8, "key \"premerge\""},
     {WHOLE "timing: {batches: [0]}\n", 11, "numbers of 1 to 1024"},
     {WHOLE "timing: {batches: []}\n", 11, "is empty"},
     {WHOLE "timing: {base: x}\n", 11, "base: a variant"},
