@@ -9,7 +9,9 @@
 
 #define DAMPING 0.01 /* of the mean diagonal; ten times as much after each matrix that is not positive */
 #define DAMPINGS 4
-#define TILE 16    /* columns of a tile of sums */
+#define TILE 16 /* columns of a tile of sums, made HIGH x WIDE at a time */
+#define HIGH 4
+#define WIDE 8
 #define SLICE 128  /* rows summed in float32 */
 #define TOGETHER 8 /* outputs rounded side by side, so that a row of U is read once for all */
 
@@ -42,13 +44,19 @@ void oct_gram_free(oct_gram *gram) {
     *gram = (oct_gram){0};
 }
 
-/* Sums of products of columns i .. i + TILE - 1 with j .. j + TILE - 1, in float32. */
+/* Sums of products of columns i .. i + TILE - 1 with j .. j + TILE - 1, in float32, so many at a time that compilers
+ * keep them in registers. */
 static void full_tile(const float *rows, size_t count, size_t stride, size_t i, size_t j, float tile[TILE][TILE]) {
-    memset(tile, 0, sizeof(float[TILE][TILE]));
-    for (size_t r = 0; r < count; r++) {
-        const float *restrict a = rows + r * stride + i, *restrict b = rows + r * stride + j;
-        for (size_t p = 0; p < TILE; p++)
-            for (size_t q = 0; q < TILE; q++) tile[p][q] += a[p] * b[q];
+    for (size_t p = 0; p < TILE; p += HIGH) {
+        for (size_t q = 0; q < TILE; q += WIDE) {
+            float sums[HIGH][WIDE] = {{0}};
+            for (size_t r = 0; r < count; r++) {
+                const float *restrict a = rows + r * stride + i + p, *restrict b = rows + r * stride + j + q;
+                for (size_t y = 0; y < HIGH; y++)
+                    for (size_t x = 0; x < WIDE; x++) sums[y][x] += a[y] * b[x];
+            }
+            for (size_t y = 0; y < HIGH; y++) memcpy(&tile[p + y][q], sums[y], sizeof sums[y]);
+        }
     }
 }
 
