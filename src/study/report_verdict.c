@@ -117,11 +117,14 @@ static void put_pictures(report_page *page, const report_source *source) {
     if (!any) page_words(page, "no pictures are recorded");
 }
 
-static void put_gaps(report_page *page, const study_file *study) {
+/* An entry that a variant answers was run. */
+static void put_gaps(report_page *page, const report_source *source) {
+    const study_file *study = source->study;
     page_item(page);
     page_strong(page, "Not run");
     page_words(page, ": ");
-    for (size_t i = 0; i < study->missing_count; i++) page_words(page, "%s; ", study->missing[i].what);
+    for (size_t i = 0; i < study->missing_count; i++)
+        if (!report_measured(source, NULL, study->missing[i].why)) page_words(page, "%s; ", study->missing[i].what);
     page_words(page, "see \"Not measured\".");
 }
 
@@ -167,7 +170,7 @@ void report_summary(report_page *page, const report_source *source) {
         report_put_environment(page, &source->environments.items[e]);
     }
     page_words(page, ".");
-    put_gaps(page, source->study);
+    put_gaps(page, source);
     put_conditions(page, source);
     page_end(page);
 }

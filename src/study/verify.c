@@ -51,12 +51,14 @@ static span take_line(span *rest) {
     return line;
 }
 
+#define AROUND 50 /* bytes of a longer word at each side */
+
 /* The word around offset `at`: what blanks, quotes and tags end. */
 static span word_at(span line, size_t at) {
     static const char ends[] = " \t<>\"";
     size_t from = at < line.length ? at : line.length, to = from;
-    while (from > 0 && strchr(ends, line.data[from - 1]) == NULL) from--;
-    while (to < line.length && strchr(ends, line.data[to]) == NULL) to++;
+    while (from > 0 && to - from < AROUND && strchr(ends, line.data[from - 1]) == NULL) from--;
+    while (to < line.length && to < at + AROUND && strchr(ends, line.data[to]) == NULL) to++;
     return (span){line.data + from, to - from};
 }
 
@@ -85,8 +87,7 @@ static void tell_line(const char *name, size_t number, span expected, span found
     while (at < expected.length && at < found.length && expected.data[at] == found.data[at]) at++;
     span wanted = word_at(expected, at), word = word_at(found, at), id = id_near(expected, at);
     (void)snprintf(text, sizeof text, "%s:%zu: expected \"%.*s\", found \"%.*s\"%s%.*s", name, number,
-                   (int)(wanted.length < 120 ? wanted.length : 120), wanted.data,
-                   (int)(word.length < 120 ? word.length : 120), word.data, id.length > 0 ? ", evidence " : "",
+                   (int)wanted.length, wanted.data, (int)word.length, word.data, id.length > 0 ? ", evidence " : "",
                    (int)(id.length < 64 ? id.length : 64), id.data);
     if (problem != NULL) problem(user, text);
 }
