@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 32 rows x 32 columns: four tiles of sums, two of codes, two of weights. While the vector units finish one block of
- * rows, the tiles multiply the next. The last block of a call begins early enough to be whole; rows that an earlier one
- * has had are not finished twice. */
+/* 32 rows x 32 columns: four tiles of sums, two of codes, two of weights. The tiles multiply the next block of rows
+ * while the vector units finish the last; their sums go to memory between its halves, so that nobody waits for them.
+ * The last block of a call begins early enough to be whole; rows that an earlier one has had are not finished twice. */
 #include "cpu/kernels/kernels.h"
 
 #include "cpu/kernels/gemm_i8_avx512.h"
@@ -87,19 +87,23 @@ static block block_at(const oct_gemm_i8 *g, int64_t row) {
 }
 
 void oct_gemm_i8_32x32_amx(const oct_gemm_i8 *g) {
-    int32_t sums[2 * TILE * WIDTH] __attribute__((aligned(64)));
+    int32_t sums[2][2 * TILE * WIDTH] __attribute__((aligned(64)));
     configure(g->rows, g->depth < OCT_AMX_DEPTH ? oct_gemm_i8_places(g->depth) : OCT_AMX_DEPTH);
     block b = block_at(g, 0);
     multiply_any(g, &b);
-    for (int64_t row = 0; row < g->rows;) {
+    store_any(g, &b, sums[0]);
+    int at = 0;
+    for (int64_t row = 0; row < g->rows; at = 1 - at) {
         const block done = b;
-        const int64_t end = done.start + done.rows;
-        store_any(g, &done, sums);
+        const int64_t end = done.start + done.rows, half = row + (end - row) / 2;
+        const int32_t *from = sums[at];
         if (end < g->rows) {
             b = block_at(g, end);
             multiply_any(g, &b);
         }
-        oct_gemm_i8_finish(g, sums + (row - done.start) * WIDTH, row, end - row);
+        oct_gemm_i8_finish(g, from + (row - done.start) * WIDTH, row, half - row);
+        if (end < g->rows) store_any(g, &b, sums[1 - at]);
+        oct_gemm_i8_finish(g, from + (half - done.start) * WIDTH, half, end - half);
         row = end;
     }
     _tile_release();
