@@ -186,7 +186,7 @@ static oct_row_kind row_kind(oct_op op) {
 
 static oct_rows_launch rows_of(const oct_cuda_site *site, const oct_cuda_memory *memory) {
     const oct_plan_step *step = oct_cuda_step(site);
-    oct_rows_launch l = {.kind = row_kind(step->op),
+    oct_rows_launch l = {.kind = (int32_t)row_kind(step->op),
                          .activation = (int32_t)step->attributes.activation,
                          .epsilon = (float)step->attributes.epsilon,
                          .rows = oct_cuda_rows(&oct_cuda_output(site)->shape)};

@@ -359,6 +359,19 @@ static void refuses_plans_that_do_not_fit(void **state) {
     network_free(&n);
 }
 
+static void says_why_there_is_no_device(void **state) {
+    (void)state;
+    const oct_device_api *api = NULL;
+    setenv("OCTET_CUDA_LIBRARY", "/nowhere/liboctet_cuda.so", 1);
+    assert_int_equal(oct_cuda_find(0, &api, NULL), OCTET_NO_DEVICE);
+    assert_non_null(strstr(oct_error_text(), "/nowhere/liboctet_cuda.so"));
+    setenv("OCTET_CUDA_LIBRARY", "libm.so.6", 1); /* a library, not ours */
+    assert_int_equal(oct_cuda_find(0, &api, NULL), OCTET_NO_DEVICE);
+    assert_non_null(strstr(oct_error_text(), "another version"));
+    assert_null(api);
+    unsetenv("OCTET_CUDA_LIBRARY");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(fuses_what_fits, device_reset),
@@ -368,6 +381,7 @@ int main(void) {
         cmocka_unit_test_setup(every_call_may_fail, device_reset),
         cmocka_unit_test_setup(every_allocation_may_fail, device_reset),
         cmocka_unit_test_setup(refuses_plans_that_do_not_fit, device_reset),
+        cmocka_unit_test(says_why_there_is_no_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
