@@ -216,11 +216,12 @@ static int print_status(const opened_study *study, const study_options *options)
         evidence_verify(evidence, NULL, NULL) == OCTET_OK && study_count(&study->file, evidence, &count) == OCTET_OK;
     if (!good) failed();
     if (good && !options->common.json) {
-        printf("%s  %zu of %zu tasks done", study->file.name, count.done, count.tasks);
+        if (count.tasks == 0)
+            printf("%s  was not run yet, as its file stands now", study->file.name);
+        else
+            printf("%s  %zu of %zu tasks done", study->file.name, count.done, count.tasks);
         if (count.environments > 1) printf(", on %zu environments", count.environments);
-        printf("%s\n", count.tasks == 0           ? ": it was not run since its file was changed"
-                       : count.done < count.tasks ? ": figures are missing; octet study run goes on"
-                                                  : "");
+        printf("%s\n", count.done < count.tasks ? ": figures are missing; octet study run goes on" : "");
     }
     good = good && print_decisions(study, evidence, &count, options->common.json);
     evidence_close(&evidence);
