@@ -132,17 +132,17 @@ static void add_candidate(run *r, const uint8_t *assignment) {
  * of those that save loss the one that costs least time; by the model. */
 static void add_path(run *r, uint8_t *assignment, bool back) {
     const search_problem *p = r->problem;
-    for (;;) {
+    /* no path is longer, but for what rounding makes of changes that change nothing */
+    for (size_t left = search_least(p->ops, p->choices); left > 0; left--) {
         const trade here = search_model_predict(r->model, assignment);
+        search_model_stand(r->model, assignment);
         double least = INFINITY;
         size_t op = 0;
         uint8_t choice = 0;
         for (size_t i = 0; i < p->ops; i++) {
-            const uint8_t kept = assignment[i];
             for (uint8_t c = 0; c < p->choices[i]; c++) {
-                if (c == kept) continue;
-                assignment[i] = c;
-                const trade there = search_model_predict(r->model, assignment);
+                if (c == assignment[i]) continue;
+                const trade there = search_model_predict_change(r->model, i, c);
                 const double saved = here.time - there.time, lost = there.loss - here.loss;
                 if (back ? !(lost < 0.0) : !(saved > 0.0)) continue;
                 const double price = back ? saved / lost : lost / saved;
@@ -151,7 +151,6 @@ static void add_path(run *r, uint8_t *assignment, bool back) {
                 op = i;
                 choice = c;
             }
-            assignment[i] = kept;
         }
         if (!isfinite(least) || r->pool_count + EXCHANGES_LEAST > CANDIDATES) return;
         assignment[op] = choice;

@@ -18,6 +18,9 @@ struct search_model {
     double *factor;                     /* Cholesky, lower, row i at i (i + 1) / 2 */
     double base[FIGURES];
     double *effects[FIGURES]; /* ops * SEARCH_CHOICES */
+    uint8_t *here;            /* where search_model_stand was told to stand */
+    size_t *shared;           /* choices, other than 0, that it shares with each point */
+    double here_sum[FIGURES]; /* of single effects */
 };
 
 search_model *search_model_new(size_t ops, size_t capacity) {
@@ -27,7 +30,9 @@ search_model *search_model_new(size_t ops, size_t capacity) {
     m->capacity = capacity;
     m->assignments = malloc(capacity * ops);
     m->factor = malloc(capacity * (capacity + 1) / 2 * sizeof(double));
-    bool good = m->assignments != NULL && m->factor != NULL;
+    m->here = calloc(ops, 1);
+    m->shared = calloc(capacity, sizeof *m->shared);
+    bool good = m->assignments != NULL && m->factor != NULL && m->here != NULL && m->shared != NULL;
     for (int f = 0; f < FIGURES; f++) {
         m->points[f] = malloc(capacity * sizeof(double));
         m->rest[f] = malloc(capacity * sizeof(double));
@@ -46,6 +51,8 @@ void search_model_free(search_model *m) {
         free(m->rest[f]);
         free(m->effects[f]);
     }
+    free(m->shared);
+    free(m->here);
     free(m->factor);
     free(m->assignments);
     free(m);
@@ -55,11 +62,19 @@ size_t search_model_count(const search_model *m) {
     return m->added;
 }
 
-static double kernel(const uint8_t *a, const uint8_t *b, size_t ops) {
+static size_t shared_of(const uint8_t *a, const uint8_t *b, size_t ops) {
     size_t shared = 0;
     for (size_t i = 0; i < ops; i++) shared += (a[i] == b[i]) & (a[i] != 0);
+    return shared;
+}
+
+static double kernel_of(size_t shared) {
     const double m = (double)shared;
     return m * (1.0 + (m - 1.0) * (0.5 + (m - 2.0) / 6.0));
+}
+
+static double kernel(const uint8_t *a, const uint8_t *b, size_t ops) {
+    return kernel_of(shared_of(a, b, ops));
 }
 
 /* The row of a new assignment below the factor so far. */
@@ -135,4 +150,27 @@ trade search_model_predict(const search_model *m, const uint8_t *assignment) {
         out.time += k * m->rest[1][i];
     }
     return out;
+}
+
+void search_model_stand(search_model *m, const uint8_t *assignment) {
+    memcpy(m->here, assignment, m->ops);
+    for (size_t i = 0; i < m->count; i++) m->shared[i] = shared_of(assignment, m->assignments + i * m->ops, m->ops);
+    for (int f = 0; f < FIGURES; f++) m->here_sum[f] = sum_of_effects(m, assignment, f);
+}
+
+trade search_model_predict_change(const search_model *m, size_t op, uint8_t choice) {
+    const uint8_t before = m->here[op];
+    double out[FIGURES];
+    for (int f = 0; f < FIGURES; f++) {
+        const double *effects = m->effects[f] + op * SEARCH_CHOICES;
+        out[f] = m->here_sum[f] - effects[before] + effects[choice];
+    }
+    for (size_t i = 0; i < m->count; i++) {
+        const uint8_t other = m->assignments[i * m->ops + op];
+        const size_t lost = before != 0 && before == other, won = choice != 0 && choice == other;
+        const double k = kernel_of(m->shared[i] + won - lost);
+        out[0] += k * m->rest[0][i];
+        out[1] += k * m->rest[1][i];
+    }
+    return (trade){out[0], out[1]};
 }

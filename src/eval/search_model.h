@@ -24,5 +24,9 @@ size_t search_model_count(const search_model *model);
 /* After adding and before predicting. */
 void search_model_fit(search_model *model);
 trade search_model_predict(const search_model *model, const uint8_t *assignment);
+/* The same of assignments that differ from one in an op, without looking at all ops: stand at `assignment`, then ask
+ * what taking `choice` for `op` gives. Standing holds until points are added. */
+void search_model_stand(search_model *model, const uint8_t *assignment);
+trade search_model_predict_change(const search_model *model, size_t op, uint8_t choice);
 
 #endif
