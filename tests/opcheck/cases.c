@@ -237,7 +237,7 @@ static void draw_forms(uint64_t *random, opcase *c) {
         c->in_place = -1;
         return;
     }
-    if (!chance(random, 2) || c->op == OCT_OP_BATCH_NORM || oct_op_moves(c->op)) return;
+    if (!chance(random, 2) || oct_op_moves(c->op)) return;
     c->out_count = chance(random, 2) ? 2 : 1;
     if (c->out_count == 1 || chance(random, 2)) draw_stored(random, c, 0);
     if (c->out_count == 2) draw_stored(random, c, 1);

@@ -151,4 +151,4 @@ static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *
     oct_items_run(pool, (size_t)(heads / a->group * a->blocks), attend_item, &j, workers, (size_t)worker_bytes(a));
 }
 
-const oct_driver oct_driver_attention = {refuses, size, pack, run, oct_forms_rows};
+const oct_driver oct_driver_attention = {refuses, size, pack, run, oct_forms_float};

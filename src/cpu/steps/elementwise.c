@@ -110,4 +110,4 @@ static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *
                   (size_t)oct_storing_scratch(&e->storing, e->block, e->channels));
 }
 
-const oct_driver oct_driver_elementwise = {refuses, size, pack, run, oct_forms_rows};
+const oct_driver oct_driver_elementwise = {refuses, size, pack, run, oct_forms_float};

@@ -11,7 +11,7 @@ const char *oct_forms_int8(const oct_site *site) {
     if (!oct_stored_is_int8_product(site->step->op, &site->step->attributes, &weight.shape, x.form, weight.form))
         return "no product of int8 codes";
     const char *why = oct_refuse_inputs(site, 2);
-    return why != NULL ? why : oct_refuse_outputs(site, OCT_STORES_CODES | OCT_STORES_ROWS);
+    return why != NULL ? why : oct_refuse_outputs(site);
 }
 
 void oct_int8_vectors(const oct_site *site, int64_t outputs, float *scales, float *bias) {

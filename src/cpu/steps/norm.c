@@ -116,6 +116,7 @@ static void batch_item(const void *argument, size_t index, void *worker) {
                                       .in_stride = n->in_stride,
                                       .out_stride = n->out_stride};
     ((oct_batch_norm_f32_body *)n->body)(&block);
+    oct_store(&n->storing, j->arena, block.out, block.out_stride, row, 0, block.rows, block.channels);
 }
 
 static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *pool, oct_item item) {
@@ -134,5 +135,5 @@ static void run_batch(const void *packed, uint8_t *arena, uint8_t *scratch, oct_
     run(packed, arena, scratch, pool, batch_item);
 }
 
-const oct_driver oct_driver_layer_norm = {refuses_layer, size, pack_layer, run_layer, oct_forms_rows};
-const oct_driver oct_driver_batch_norm = {refuses_batch, size, pack_batch, run_batch, oct_forms_f32};
+const oct_driver oct_driver_layer_norm = {refuses_layer, size, pack_layer, run_layer, oct_forms_float};
+const oct_driver oct_driver_batch_norm = {refuses_batch, size, pack_batch, run_batch, oct_forms_float};

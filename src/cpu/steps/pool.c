@@ -73,4 +73,4 @@ static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *
                   (size_t)oct_storing_scratch(&p->storing, 1, p->part));
 }
 
-const oct_driver oct_driver_pool = {refuses, size, pack, run, oct_forms_rows};
+const oct_driver oct_driver_pool = {refuses, size, pack, run, oct_forms_float};

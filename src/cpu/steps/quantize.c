@@ -54,4 +54,4 @@ static void run(const void *packed, uint8_t *arena, uint8_t *scratch, oct_pool *
     oct_items_run(pool, (size_t)oct_ceil_div(q->storing.rows, q->block), item, &j, scratch, 0);
 }
 
-const oct_driver oct_driver_quantize = {refuses, size, pack, run, oct_forms_rows};
+const oct_driver oct_driver_quantize = {refuses, size, pack, run, oct_forms_float};

@@ -22,39 +22,24 @@ static bool finds_rows(const oct_form *form) {
     return form->granularity == OCT_PER_ROW || form->granularity == OCT_PER_BLOCK;
 }
 
-const char *oct_refuse_outputs(const oct_site *site, unsigned stores) {
+const char *oct_refuse_outputs(const oct_site *site) {
     const oct_plan_step *step = site->step;
     for (int i = 0; i < (step->has_second ? 2 : 1); i++) {
         const oct_form *form = oct_site_tensor(site, i == 0 ? step->output : step->second).form;
-        if (form->format == OCT_FORMAT_FP32) continue;
-        if ((stores & OCT_STORES_CODES) == 0) return "forms other than fp32";
-        if (!form->held_wide && form->format != OCT_FORMAT_INT8) return "codes other than int8";
-        if (finds_rows(form) && (stores & OCT_STORES_ROWS) == 0) return "an output with a scale a row or block";
+        if (!oct_form_is_float(form) && form->format != OCT_FORMAT_INT8) return "codes other than int8";
     }
     return NULL;
 }
 
-static const char *refuse(const oct_site *site, unsigned stores) {
+const char *oct_forms_float(const oct_site *site) {
     const char *why = oct_refuse_inputs(site, 0);
-    return why != NULL ? why : oct_refuse_outputs(site, stores);
-}
-
-const char *oct_forms_f32(const oct_site *site) {
-    return refuse(site, 0);
-}
-
-const char *oct_forms_tiles(const oct_site *site) {
-    return refuse(site, OCT_STORES_CODES);
-}
-
-const char *oct_forms_rows(const oct_site *site) {
-    return refuse(site, OCT_STORES_CODES | OCT_STORES_ROWS);
+    return why != NULL ? why : oct_refuse_outputs(site);
 }
 
 const char *oct_forms_product(const oct_site *site) {
     if (!oct_form_is_float(oct_site_input(site, 0).form)) return "codes where numbers are read";
     const char *why = oct_refuse_inputs(site, 2);
-    return why != NULL ? why : oct_refuse_outputs(site, OCT_STORES_CODES | OCT_STORES_ROWS);
+    return why != NULL ? why : oct_refuse_outputs(site);
 }
 
 const char *oct_forms_moved(const oct_site *site) {

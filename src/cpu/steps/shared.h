@@ -49,18 +49,13 @@ static inline float oct_weight_at(const oct_weight *w, int64_t o, int64_t k) {
  * the worker's scratch; what it wrote is rounded, while it is in the first cache, to each form that is not fp32: last,
  * in place, to the one where it lies. */
 
-/* What is stored is float32 or, with OCT_STORES_CODES, int8 codes; with OCT_STORES_ROWS whole rows are stored at once,
- * so that they may have scales of their own. */
-#define OCT_STORES_CODES 1u
-#define OCT_STORES_ROWS 2u
-const char *oct_refuse_outputs(const oct_site *site, unsigned stores);
+/* All that is stored is float32 in memory or int8 codes. */
+const char *oct_refuse_outputs(const oct_site *site);
 /* All that is read is float32 in memory, but the first `skip` inputs, which the caller looks at. */
 const char *oct_refuse_inputs(const oct_site *site, int skip);
-/* For drivers of float32 bodies, as oct_driver.forms: no more than fp32 is stored; any form; any but by rows; any form,
- * and input 1 may be a constant of codes (oct_site_weight). */
-const char *oct_forms_f32(const oct_site *site);
-const char *oct_forms_rows(const oct_site *site);
-const char *oct_forms_tiles(const oct_site *site);
+/* As oct_driver.forms, for drivers of float32 bodies: what is said above; and so that input 1 may be a constant of
+ * codes (oct_site_weight). */
+const char *oct_forms_float(const oct_site *site);
 const char *oct_forms_product(const oct_site *site);
 /* RESHAPE, CONCAT, SLICE: what is read and stored is float32 in memory; nothing is rounded. */
 const char *oct_forms_moved(const oct_site *site);

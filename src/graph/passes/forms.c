@@ -35,21 +35,6 @@ static bool finds_rows(const oct_form *form) {
     return form->granularity == OCT_PER_ROW || form->granularity == OCT_PER_BLOCK;
 }
 
-static bool stores_narrow(oct_op op) {
-    switch (op) {
-    case OCT_OP_CONV2D:
-    case OCT_OP_LINEAR:
-    case OCT_OP_ADD:
-    case OCT_OP_LAYER_NORM:
-    case OCT_OP_ACTIVATION:
-    case OCT_OP_ATTENTION:
-    case OCT_OP_GLOBAL_POOL:
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* The picture is rounded before the first step, where it lies, over and over if it stays: its numbers must come out the
  * same again. */
 static bool rounds_picture(const oct_graph *graph, int32_t value, const oct_form *form) {
@@ -75,7 +60,8 @@ static bool fits(const oct_graph *graph, const oct_graph_node *quantize) {
     if (x->forms[quantize->forms[0]].format != OCT_FORMAT_FP32 || y->is_output || forms_left(graph, quantize) > 1)
         return false;
     if (x->producer == OCT_NONE) return rounds_picture(graph, value, &y->forms[0]);
-    return stores_narrow(graph->nodes[x->producer].op);
+    const oct_op op = graph->nodes[x->producer].op;
+    return op != OCT_OP_QUANTIZE && !oct_op_moves(op);
 }
 
 /* Readers of `from` in form `f` read `to` in form `g`. */
