@@ -17,6 +17,7 @@ typedef struct study_progress {
 typedef struct study_run_options {
     const char *evidence;  /* the file, made if it is not there */
     const char *scales;    /* folder of scale files, made if it is not there */
+    size_t pass_pictures;  /* pictures times variants that one pass holds in memory; 0: what fits about 1 GB */
     double commit_seconds; /* between commits of pictures; 0: after each picture */
     void (*progress)(void *user, const study_progress *progress); /* may be NULL */
     bool (*stop)(void *user);                                     /* may be NULL */

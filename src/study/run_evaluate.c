@@ -11,6 +11,10 @@
 #include "eval/keep.h"
 #include "study/run_internal.h"
 
+/* Records of a pass that about 1 GB holds: a detector's has all its tokens. */
+#define PASS_CLASSIFIED 1000000
+#define PASS_DETECTED 50000
+
 /* One variant of the pass. */
 typedef struct pass_side {
     study_task *task;
@@ -241,6 +245,12 @@ static octet_status finish_side(running *r, pass_side *side) {
 
 /* ---- the pass */
 
+static size_t most_records(const running *r) {
+    if (r->options->pass_pictures > 0) return r->options->pass_pictures;
+    return r->task == OCTET_DETECTION ? PASS_DETECTED : PASS_CLASSIFIED;
+}
+
+/* The variants of the task's set that are not done, as many as fit; a later pass takes the others. */
 static octet_status gather(pass *p, const study_task *first) {
     running *r = p->r;
     p->role = first->role;
@@ -250,6 +260,7 @@ static octet_status gather(pass *p, const study_task *first) {
     for (size_t i = 0; i < r->task_count; i++) {
         study_task *task = &r->tasks[i];
         if (task->kind != TASK_EVALUATE || task->role != first->role || task->done) continue;
+        if (p->count > 0 && (p->count + 1) * r->sets[first->role].part.count > most_records(r)) break;
         study_subject *subject = &p->subjects[p->count];
         subject->variant = r->variants[task->variant].variant;
         OCT_TRY(running_scales(r, task->variant, &subject->scales));

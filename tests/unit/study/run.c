@@ -193,6 +193,29 @@ static void test_detection(void **state) {
     check_whole(OCTET_DETECTION, "detection", "unmatched_tested");
 }
 
+/* Passes that hold two variants, or one: the same figures. */
+static void test_passes(void **state) {
+    (void)state;
+    fake_engine fake = {.task = OCTET_DETECTION, .pictures = 300, .speed = 1.5};
+    const study_engine engine = fake_functions(&fake);
+    study_file study;
+    parse(&study, "unmatched_tested", "0.2", "");
+    good(run(&study, &fake, "one_pass", NULL, 1.0));
+    assert_int_equal(fake.calls[FAKE_PICTURES], 300);
+    char *whole = dump("one_pass"), evidence[4200], scales[4200];
+    (void)snprintf(evidence, sizeof evidence, "%s/passes.sqlite", folder);
+    (void)snprintf(scales, sizeof scales, "%s/passes.scales", folder);
+    good(study_run(
+        &study, &engine,
+        &(study_run_options){.evidence = evidence, .scales = scales, .commit_seconds = 1.0, .pass_pictures = 200}));
+    assert_int_equal(fake.calls[FAKE_PICTURES], 300 + 2 * 100 + 3 * 200);
+    char *text = dump("passes");
+    assert_string_equal(text, whole);
+    free(text);
+    free(whole);
+    study_file_free(&study);
+}
+
 /* Stopped at every question: the figures are those of one go. */
 static void test_stopped(void **state) {
     (void)state;
@@ -460,10 +483,18 @@ static void test_compared(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classification), cmocka_unit_test(test_detection), cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_killed),         cmocka_unit_test(test_refused),   cmocka_unit_test(test_two),
-        cmocka_unit_test(test_changed),        cmocka_unit_test(test_full),      cmocka_unit_test(test_scales),
-        cmocka_unit_test(test_rerun),          cmocka_unit_test(test_compared),
+        cmocka_unit_test(test_classification),
+        cmocka_unit_test(test_detection),
+        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_passes),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_two),
+        cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_scales),
+        cmocka_unit_test(test_rerun),
+        cmocka_unit_test(test_compared),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
