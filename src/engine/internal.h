@@ -13,6 +13,11 @@ bool oct_value_is_constant(const oct_graph *graph, int32_t id);
 /* Bytes of a tensor of this shape and form, rounded up to the alignment; false: over the limits. */
 bool oct_tensor_bytes(const oct_shape *shape, const oct_form *form, uint64_t *bytes);
 
+/* A row of a constant of mxfp8 or nvfp4 as bytes: its length, writing (false: not numbers of the format), reading. */
+size_t oct_blocks_row_bytes(oct_format format, size_t columns);
+bool oct_blocks_row_write(const oct_form *form, const float *row, size_t columns, uint8_t *bytes);
+void oct_blocks_row_read(const oct_form *form, const uint8_t *bytes, size_t columns, float *row);
+
 /* Whether input `input` of this step may be the very memory of its output, by the op alone (backend.h, "in place"). */
 bool oct_step_in_place(const oct_plan_step *step, int input);
 /* Which input is the residual, or -1. */

@@ -26,8 +26,10 @@
  *   u64   bytes of the table that follows, at most 64 MiB
  *   u32   constants, then each:
  *           text name; shape; text format; but of fp32: form; u64 bytes of data. Of int8 and e4m3 codes, unless held
- *           wide; of fp16 and bf16 codes; of all other formats held wide
- *   zeros to a multiple of 64 bytes from the section's start; then each constant's data in order, padded likewise */
+ *           wide; of fp16 and bf16 codes; of mxfp8 and nvfp4, for each of the first dimension,
+ *           scales of its blocks, then codes (nvfp4: two a byte, the first in the lower half); of all other formats
+ * held wide zeros to a multiple of 64 bytes from the section's start; then each constant's data in order, padded
+ * likewise */
 #ifndef OCT_ENGINE_PLAN_FILE_H
 #define OCT_ENGINE_PLAN_FILE_H
 

@@ -5,27 +5,40 @@
 
 #include "base/alloc.h"
 #include "base/bytes.h"
+#include "engine/internal.h"
 #include "engine/plan_file.h"
 
 #define ALIGNMENT 64u
 #define TABLE_LIMIT ((uint64_t)64 << 20)
 #define TEXT_LIMIT 4096
 #define CONSTANT_LEAST 21
+#define ELEMENTS_LIMIT ((size_t)1 << 40)
 
 /* Numbers held wide of fp16 and bf16 are written as their codes, half the bytes. */
 static bool is_halved(oct_format format) {
     return format == OCT_FORMAT_FP16 || format == OCT_FORMAT_BF16;
 }
 
+/* And those of mxfp8 and nvfp4 by rows: of an output of a weight. */
+static bool is_blocked(oct_format format) {
+    return format == OCT_FORMAT_MXFP8 || format == OCT_FORMAT_NVFP4;
+}
+
 static oct_form file_form(const oct_constant *constant) {
     oct_form form = constant->form;
-    if (is_halved(form.format)) form.held_wide = false;
+    if (is_halved(form.format) || is_blocked(form.format)) form.held_wide = false;
     return form;
+}
+
+static size_t columns_of(const oct_constant *constant) {
+    return constant->shape.rank > 0 ? (size_t)(oct_shape_count(&constant->shape) / constant->shape.dims[0]) : 1;
 }
 
 static uint64_t constant_bytes(const oct_constant *constant) {
     const oct_form form = file_form(constant);
-    return (uint64_t)oct_shape_count(&constant->shape) * oct_form_bits(&form) / 8;
+    const uint64_t count = (uint64_t)oct_shape_count(&constant->shape), columns = columns_of(constant);
+    if (is_blocked(form.format)) return count / columns * oct_blocks_row_bytes(form.format, (size_t)columns);
+    return count * oct_form_bits(&form) / 8;
 }
 
 static uint64_t padding(uint64_t at) {
@@ -93,6 +106,20 @@ static octet_status write_halved(oct_write_bytes write, void *user, const oct_co
     return rest > 0 ? write(user, zeros, (size_t)rest) : OCTET_OK;
 }
 
+static octet_status write_blocks(oct_write_bytes write, void *user, const oct_constant *constant, uint64_t *at) {
+    const size_t columns = columns_of(constant), rows = (size_t)oct_shape_count(&constant->shape) / columns;
+    const size_t row_bytes = oct_blocks_row_bytes(constant->form.format, columns);
+    uint8_t *bytes = oct_alloc(rows * row_bytes);
+    octet_status status = bytes == NULL ? oct_fail_memory() : OCTET_OK;
+    for (size_t r = 0; r < rows && status == OCTET_OK; r++)
+        if (!oct_blocks_row_write(&constant->form, constant->data + r * columns, columns, bytes + r * row_bytes))
+            status = oct_fail(OCTET_INTERNAL, "constant %s: row %zu is not of %s", constant->name, r,
+                              oct_format_name(constant->form.format));
+    if (status == OCTET_OK) status = write_padded(write, user, bytes, (uint64_t)(rows * row_bytes), at);
+    oct_free(bytes);
+    return status;
+}
+
 octet_status oct_weights_write(const oct_weights *weights, oct_write_bytes write, void *user) {
     oct_text table = {0}, head = {0};
     uint64_t at = 0;
@@ -108,6 +135,8 @@ octet_status oct_weights_write(const oct_weights *weights, oct_write_bytes write
             status = oct_fail(OCTET_INTERNAL, "constant %s: its data was released", constant->name);
         else if (is_halved(constant->form.format))
             status = write_halved(write, user, constant, &at);
+        else if (is_blocked(constant->form.format))
+            status = write_blocks(write, user, constant, &at);
         else
             status = write_padded(write, user, data, constant_bytes(constant), &at);
     }
@@ -162,7 +191,9 @@ static void get_form(oct_bytes *in, oct_format format, oct_form *form) {
     *form = format == OCT_FORMAT_FP32 ? oct_form_of(format) : oct_form_get(in, format);
     if (form->granularity == OCT_PER_ROW || form->factors != OCT_NONE) in->failed = true;
     if (is_halved(format) && (form->held_wide || form->granularity != OCT_PER_TENSOR)) in->failed = true;
-    if (format == OCT_FORMAT_FP32 || form->held_wide || is_halved(format)) return;
+    if (is_blocked(format) && (form->held_wide || form->granularity != OCT_PER_BLOCK || !(form->scale > 0)))
+        in->failed = true;
+    if (format == OCT_FORMAT_FP32 || form->held_wide || is_halved(format) || is_blocked(format)) return;
     if (!oct_format_is_coded(format) || form->granularity > OCT_PER_CHANNEL) in->failed = true;
 }
 
@@ -175,7 +206,8 @@ static octet_status get_constant(oct_bytes *in, const char *section, oct_weights
     size_t count = 1;
     for (int d = 0; d < constant->shape.rank; d++) {
         constant->shape.dims[d] = oct_get_i64(in);
-        if (constant->shape.dims[d] < 1 || !oct_mul_size(count, (size_t)constant->shape.dims[d], &count))
+        if (constant->shape.dims[d] < 1 || !oct_mul_size(count, (size_t)constant->shape.dims[d], &count) ||
+            count > ELEMENTS_LIMIT)
             in->failed = true;
     }
     const char *format = oct_get_text(in, TEXT_LIMIT, &format_length);
@@ -187,12 +219,14 @@ static octet_status get_constant(oct_bytes *in, const char *section, oct_weights
     get_form(in, found, &constant->form);
     uint64_t bytes = oct_get_u64(in);
     size_t expected = 0;
-    if (in->failed || !oct_mul_size(count, oct_form_bits(&constant->form) / 8, &expected)) {
+    if (!in->failed && is_blocked(found))
+        expected = (size_t)constant_bytes(constant);
+    else if (in->failed || !oct_mul_size(count, oct_form_bits(&constant->form) / 8, &expected)) {
         return oct_fail(OCTET_BAD_FORMAT, "%s: byte %zu of its table: malformed constant", section, in->at);
     }
     if (constant->shape.rank > 0)
         constant->form.channel_stride = (int32_t)constant->shape.dims[constant->shape.rank - 1];
-    constant->form.held_wide = constant->form.held_wide || is_halved(found);
+    constant->form.held_wide = constant->form.held_wide || is_halved(found) || is_blocked(found);
     if (bytes != expected) {
         return oct_fail(OCTET_BAD_FORMAT, "%s: constant %.*s: expected %zu bytes for its shape, found %llu", section,
                         (int)length, name, expected, (unsigned long long)bytes);
@@ -270,6 +304,26 @@ static octet_status read_values(source *in, oct_constant *constant, size_t count
     return OCTET_OK;
 }
 
+/* There is one way to write numbers in blocks: another is refused. */
+static octet_status read_blocks(source *in, oct_constant *constant) {
+    const size_t columns = columns_of(constant), rows = (size_t)oct_shape_count(&constant->shape) / columns;
+    const size_t row_bytes = oct_blocks_row_bytes(constant->form.format, columns);
+    uint8_t *bytes = oct_alloc(2 * row_bytes);
+    octet_status status = bytes == NULL ? oct_fail_memory() : OCTET_OK;
+    for (size_t r = 0; r < rows && status == OCTET_OK; r++) {
+        float *row = constant->data + r * columns;
+        status = take(in, bytes, row_bytes);
+        if (status != OCTET_OK) break;
+        oct_blocks_row_read(&constant->form, bytes, columns, row);
+        if (!all_finite(row, columns) || !oct_blocks_row_write(&constant->form, row, columns, bytes + row_bytes) ||
+            memcmp(bytes, bytes + row_bytes, row_bytes) != 0)
+            status = oct_fail(OCTET_BAD_FORMAT, "%s: constant %s: row %zu is not as %s is written", in->name,
+                              constant->name, r, oct_format_name(constant->form.format));
+    }
+    oct_free(bytes);
+    return status;
+}
+
 /* No NaN in e4m3, no -128 in int8. */
 static octet_status check_codes(const source *in, const oct_constant *constant, size_t count) {
     const bool int8 = constant->form.format == OCT_FORMAT_INT8;
@@ -317,7 +371,7 @@ static octet_status read_data(source *in, oct_weights *weights) {
         if (data == NULL) return oct_fail_memory();
         if (numbers) {
             constant->data = data;
-            OCT_TRY(read_values(in, constant, count));
+            OCT_TRY(is_blocked(constant->form.format) ? read_blocks(in, constant) : read_values(in, constant, count));
         } else {
             constant->codes = data;
             OCT_TRY(take(in, data, bytes));

@@ -344,9 +344,12 @@ static oct_weights *narrow_weights(void) {
     static float halves[4] = {65504.0f, 0x1p-24f, -0.0f, -1.5f}, upper[3] = {0x1.fep127f, -0x1p-120f, 3.0f};
     static float blocks[5] = {1, 2, 3, 0, -6}, scales[2] = {0.5f, 0.25f};
     static uint8_t codes[6] = {0, 1, 0x7e, 0xfe, 8, 9};
-    static oct_constant items[5];
+    static float fours[19] = {0, -0.0f, 1.5f, -3, 0.25f}; /* under scales 0.5, and one less for the last three */
+    static oct_constant items[6];
     static oct_weights weights;
-    for (int i = 0; i < 5; i++) items[i].form = oct_form_of(OCT_FORMAT_FP32);
+    fours[16] = 0.125f;
+    fours[17] = -0.25f;
+    for (int i = 0; i < 6; i++) items[i].form = oct_form_of(OCT_FORMAT_FP32);
     items[0] = (oct_constant){"fp16", {.rank = 1, .dims = {4}}, .data = halves, .form = items[0].form};
     items[0].form.format = OCT_FORMAT_FP16;
     items[1] = (oct_constant){"bf16", {.rank = 1, .dims = {3}}, .data = upper, .form = items[1].form};
@@ -360,8 +363,14 @@ static oct_weights *narrow_weights(void) {
     items[4].form.format = OCT_FORMAT_E4M3;
     items[4].form.granularity = OCT_PER_CHANNEL;
     items[4].form.scales = 3;
+    items[5] = (oct_constant){"nvfp4", {.rank = 2, .dims = {1, 19}}, .data = fours, .form = items[5].form};
+    items[5].form.format = OCT_FORMAT_NVFP4;
+    items[5].form.granularity = OCT_PER_BLOCK;
+    items[5].form.block = OCT_NVFP4_BLOCK;
+    items[5].form.scale = 0.25f;
+    items[5].form.held_wide = true;
     for (int i = 0; i < 3; i++) items[i].form.held_wide = true;
-    weights = (oct_weights){.items = items, .count = 5, .references = 1};
+    weights = (oct_weights){.items = items, .count = 6, .references = 1};
     return &weights;
 }
 
@@ -372,7 +381,7 @@ static void narrow_weights_are_kept(void **state) {
     assert_int_equal(oct_weights_write(was, append, &bytes), OCTET_OK);
     assert_int_equal(bytes.length, oct_weights_file_size(was));
     assert_int_equal(read_weights(&weights, &bytes, bytes.length), OCTET_OK);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         const oct_constant *a = &was->items[i], *b = &weights->items[i];
         const size_t count = (size_t)oct_shape_count(&a->shape);
         assert_int_equal(b->form.format, a->form.format);
