@@ -364,10 +364,12 @@ static int write_report(const opened_study *study, const study_options *options)
     octet_status status = evidence_verify(evidence, NULL, NULL);
     if (status == OCTET_OK) status = report_make(&study->file, evidence, &text);
     evidence_close(&evidence);
-    if (status == OCTET_OK) status = report_write(&text, NULL, study->html);
-    if (status == OCTET_OK && (options->readme != NULL || access(study->readme, F_OK) == 0))
-        status = report_write(&text, study->readme, NULL);
-    if (status == OCTET_NOT_FOUND && options->readme == NULL) status = OCTET_OK; /* a README without the marks */
+    if (status == OCTET_OK) {
+        bool there = options->readme != NULL || access(study->readme, F_OK) == 0;
+        status = report_write(&text, there ? study->readme : NULL, study->html);
+        if (status == OCTET_NOT_FOUND && there && options->readme == NULL) /* a README without the marks */
+            status = report_write(&text, NULL, study->html);
+    }
     report_text_free(&text);
     if (status == OCTET_OK && !options->common.json) printf("%s  is written\n", study->html);
     if (status == OCTET_OK) return EXIT_DONE;

@@ -207,7 +207,8 @@ static void put_size(report_page *page, const evidence_row *f) {
     if (f == NULL)
         page_words(page, "none");
     else
-        page_number(page, f->id, "%.10g", evidence_number(f, "value"));
+        page_number(page, f->id, strcmp(evidence_text(f, "name"), "weight_ratio") == 0 ? "%.3f" : "%.10g",
+                    evidence_number(f, "value"));
 }
 
 void report_size(report_page *page, const report_source *source) {

@@ -112,7 +112,7 @@ static const char *const style =
     ".wide{overflow-x:auto;margin:.8rem 0}"
     "table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums;overflow-wrap:normal}"
     "th,td{padding:.35rem .7rem .35rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}"
-    "th{color:var(--soft);font-weight:600;border-bottom-width:2px}td data{white-space:normal}td{min-width:3.5rem}"
+    "th{color:var(--soft);font-weight:600;border-bottom-width:2px}td data{white-space:nowrap}td{min-width:3.5rem}"
     "code{font:.9em ui-monospace,\"DejaVu Sans Mono\",monospace;background:var(--wash);padding:.05em .3em;"
     "border-radius:.2em}td code,h3 code{white-space:nowrap}"
     "data[data-id]{text-decoration:underline dotted var(--line) 1px;text-underline-offset:.2em}"
@@ -240,19 +240,16 @@ void page_code(report_page *page, const char *text) {
     oct_text_puts(&page->markdown, "`");
 }
 
-/* An interval stays on one line: blanks inside brackets do not break. */
+/* In a cell a number breaks before its interval and nowhere else. */
 static void html_number(oct_text *out, const char *text) {
-    for (const char *bracket;
-         (bracket = strstr(text, ", ")) != NULL && strchr(text, '[') != NULL && strchr(text, '[') < bracket;
-         text = bracket + 2) {
+    const char *bracket = strchr(text, '[');
+    if (bracket != NULL && bracket > text) {
         char *before = strndup(text, (size_t)(bracket - text));
-        if (before == NULL) {
-            out->failed = true;
-            return;
-        }
-        page_escape_html(out, before);
-        oct_text_puts(out, ",&nbsp;");
+        out->failed = out->failed || before == NULL;
+        page_escape_html(out, before != NULL ? before : "");
+        oct_text_puts(out, "<wbr>");
         free(before);
+        text = bracket;
     }
     page_escape_html(out, text);
 }
