@@ -30,20 +30,21 @@ function(oct_cuda_find)
       list(APPEND flags -gencode arch=compute_${architecture},code=sm_${architecture})
     endif()
   endforeach()
+  set(OCTET_NVCC_ARCHITECTURES ${flags} CACHE INTERNAL "")
   # Contraction off, as everywhere (cmake/options.cmake).
-  set(OCTET_NVCC_FLAGS -std=c++17 -O3 -diag-suppress 1046,177 -lineinfo -fmad=false ${flags} -I${PROJECT_SOURCE_DIR}/src
+  set(OCTET_NVCC_FLAGS -std=c++17 -O3 -diag-suppress 1046,177 -lineinfo -fmad=false -I${PROJECT_SOURCE_DIR}/src
     -I${PROJECT_SOURCE_DIR}/include -Xcompiler -fPIC,-fvisibility=hidden CACHE INTERNAL "")
   message(STATUS "CUDA: ${OCTET_NVCC}, for ${OCTET_CUDA_ARCHITECTURES}")
 endfunction()
 
-# oct_cuda_object(OUT source.cu): OUT is the object file, made by nvcc.
+# oct_cuda_object(OUT source.cu FLAG...): OUT is the object file, made by nvcc.
 function(oct_cuda_object out source)
   file(RELATIVE_PATH name ${PROJECT_SOURCE_DIR} ${source})
   set(object ${PROJECT_BINARY_DIR}/cuda/${name}.o)
   get_filename_component(folder ${object} DIRECTORY)
   file(MAKE_DIRECTORY ${folder})
   add_custom_command(OUTPUT ${object}
-    COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${OCTET_NVCC} ${OCTET_NVCC_FLAGS} -MD -MF ${object}.d -c ${source} -o ${object}
+    COMMAND ${CMAKE_C_COMPILER_LAUNCHER} ${OCTET_NVCC} ${OCTET_NVCC_FLAGS} ${ARGN} -MD -MF ${object}.d -c ${source} -o ${object}
     DEPENDS ${source} DEPFILE ${object}.d COMMENT "Building CUDA object ${name}.o" VERBATIM)
   set(${out} ${object} PARENT_SCOPE)
 endfunction()
@@ -67,7 +68,7 @@ function(oct_cuda)
   if(kernels AND hosts)
     set(objects "")
     foreach(source ${kernels})
-      oct_cuda_object(object ${source})
+      oct_cuda_object(object ${source} ${OCTET_NVCC_ARCHITECTURES})
       list(APPEND objects ${object})
     endforeach()
     add_library(octet_cuda MODULE ${hosts} ${objects})
@@ -81,7 +82,7 @@ function(oct_cuda)
   file(GLOB labs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bench/lab/*.cu)
   foreach(source ${labs})
     get_filename_component(name ${source} NAME_WE)
-    oct_cuda_object(object ${source})
+    oct_cuda_object(object ${source} -gencode arch=compute_90a,code=sm_90a) # of what only this has
     add_executable(lab_${name} EXCLUDE_FROM_ALL ${object})
     set_target_properties(lab_${name} PROPERTIES LINKER_LANGUAGE C RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
     target_link_libraries(lab_${name} PRIVATE ${runtime} stdc++ m)
