@@ -31,11 +31,11 @@ quiet octet calibrate "$classifier" --data many --recipe entropy -o whole.json -
 stops=0
 while :; do
     octet calibrate "$classifier" --data many --recipe entropy -o parts.json --threads 1 >said 2>&1 &
-    sleep 0.15
+    sleep "0.$((15 + stops))" # longer each time: a machine that does other things gets there too
     kill -INT $! 2>/dev/null || true
     wait $! && break
     stops=$((stops + 1))
-    [ $stops -lt 200 ] || { cat said; break; }
+    [ $stops -lt 84 ] || { cat said; break; }
 done
 [ $stops -gt 0 ] && echo "stopped at least once"
 cmp whole.json parts.json && echo same
