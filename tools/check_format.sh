@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Are the C sources as .clang-format (version 14) writes them?
-#     tools/check_format.sh [--fix] [FILE...]     default: every .c, .h, .cu and .cuh that git tracks
+#     tools/check_format.sh [--fix] [FILE...]     default: every .c, .h, .inc, .cu and .cuh that git tracks
 set -eu
 cd "$(dirname "$0")/.."
 mode="--dry-run --Werror"
@@ -20,7 +20,7 @@ fi
 if [ $# -eq 0 ]; then
     # Deleted files may still be tracked.
     # shellcheck disable=SC2046 # no source has a blank in its name
-    set -- $(git ls-files '*.c' '*.h' '*.cu' '*.cuh' | while read -r file; do [ ! -f "$file" ] || echo "$file"; done)
+    set -- $(git ls-files '*.c' '*.h' '*.cu' '*.cuh' '*.inc' | while read -r file; do [ ! -f "$file" ] || echo "$file"; done)
 fi
 # shellcheck disable=SC2086 # $mode is meant to split
 "$tool" $mode --style=file "$@"

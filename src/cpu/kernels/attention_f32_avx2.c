@@ -7,7 +7,7 @@
 
 #include "cpu/kernels/stored_avx2.h"
 
-#include "cpu/kernels/stored_number.h"
+#include "cpu/kernels/stored_number.inc"
 
 #define ROWS 6
 #define WIDTH 16

@@ -7,7 +7,7 @@
 
 #include "cpu/kernels/stored_avx512.h"
 
-#include "cpu/kernels/stored_number.h"
+#include "cpu/kernels/stored_number.inc"
 
 #define ROWS 14
 #define WIDTH 32

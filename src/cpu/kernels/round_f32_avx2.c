@@ -3,7 +3,7 @@
 
 #include "cpu/kernels/stored_avx2.h"
 
-#include "cpu/kernels/round_f32_rows.h"
+#include "cpu/kernels/round_f32_rows.inc"
 
 void oct_round_f32_avx2(const oct_round_f32 *q) {
     round_rows(q);

@@ -3,7 +3,7 @@
 
 #include "cpu/kernels/stored_avx512.h"
 
-#include "cpu/kernels/round_f32_rows.h"
+#include "cpu/kernels/round_f32_rows.inc"
 
 void oct_round_f32_avx512(const oct_round_f32 *q) {
     round_rows(q);
