@@ -405,6 +405,13 @@ octet_status evidence_drop_kept(evidence_file *evidence, const char *run) {
     return write_texts(evidence, "DELETE FROM kept WHERE ?1 IS NULL OR run = ?1", &run, 1);
 }
 
+void evidence_compact(evidence_file *evidence) {
+    int64_t unused = 0, pages = 0;
+    if (read_integer(evidence, "PRAGMA freelist_count", &unused) == OCTET_OK &&
+        read_integer(evidence, "PRAGMA page_count", &pages) == OCTET_OK && unused > pages / 8)
+        (void)sqlite3_exec(evidence->database, "VACUUM", NULL, NULL, NULL);
+}
+
 /* ---- reading */
 
 /* One row, its hash checked. */

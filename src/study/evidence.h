@@ -37,8 +37,9 @@
  *              pictures), mean, ratio, count, size; [scales: the artifact that a calibration made]
  * sample       run, at (number of its first picture in the set), pictures: [{...}...]: up to EVIDENCE_CHUNK pictures in
  *              the set's order. Classification: label, best, top1, top5, ce, and beside a reference rbest, rtop1, kl, rce.
- *              Detection: detections [[label, score, x, y, width, height]...] above the threshold, finite, and beside a
- *              reference matched, tested, wanted (the reference's), iou, drift, near, kl
+ *              Detection: detections [[label, score, x, y, width, height]...] above the threshold (the score to 1/1024,
+ *              the box to 1/16 pixel), finite, and beside a reference matched, tested, wanted (the reference's), iou,
+ *              drift, near, kl
  * timing       run, variant, name, scope, batch, threads, warm_up, start, end (events), synchronize (the call), inside
  *              (what lies between the events), seconds: [every raw sample, in order], [unfinished: why it was cut short],
  *              [throttled], held (the last timed output equals an untimed one), round: which order of candidates. Rows
@@ -93,6 +94,9 @@ octet_status evidence_id(evidence_table table, json_t *body, char id[EVIDENCE_ID
 octet_status evidence_keep(evidence_file *evidence, const char *run, int64_t at, json_t *body); /* takes over `body` */
 octet_status evidence_kept(evidence_file *evidence, const char *run, json_t **list); /* array, in order of `at` */
 octet_status evidence_drop_kept(evidence_file *evidence, const char *run);           /* NULL: of all runs */
+
+/* Gives back the room that rows kept and dropped took in the file. What it cannot do for want of room it leaves. */
+void evidence_compact(evidence_file *evidence);
 
 /* ---- reading */
 

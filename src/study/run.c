@@ -141,7 +141,9 @@ static octet_status do_tasks(running *r) {
         if (status != OCTET_OK) evidence_rollback(r->evidence);
         if (status != OCTET_OK) return status;
     }
-    return evidence_drop_kept(r->evidence, NULL); /* of tasks that are no more */
+    OCT_TRY(evidence_drop_kept(r->evidence, NULL)); /* of tasks that are no more */
+    evidence_compact(r->evidence);
+    return OCTET_OK;
 }
 
 static void release(running *r) {

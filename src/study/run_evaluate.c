@@ -158,14 +158,26 @@ static octet_status measure(pass *p) {
 
 /* ---- figures and samples */
 
-/* What of a record goes into a sample: a detection's tokens only above the threshold, and no truths. */
+/* A token as a sample has it: what is drawn and counted, not measured, in few digits (multiples of a power of two are
+ * short in decimals): the label whole, the score to 1/1024, the box to 1/16 pixel. */
+static json_t *detection_of(const json_t *token) {
+    json_t *out = json_pack("[I]", (json_int_t)json_number_value(json_array_get(token, 0)));
+    for (size_t i = 1; out != NULL && i < json_array_size(token); i++) {
+        double steps = i == 1 ? 1024.0 : 16.0;
+        json_array_append_new(out, json_float(nearbyint(json_number_value(json_array_get(token, i)) * steps) / steps));
+    }
+    return out;
+}
+
+/* What of a record goes into a sample: a detector's tokens only above the threshold, and no truths. */
 static json_t *sample_of(const json_t *record, double threshold) {
     json_t *out = json_copy((json_t *)(uintptr_t)record), *tokens = json_object_get(record, "tokens");
     if (out == NULL || tokens == NULL) return out;
     json_t *detections = json_array();
     for (size_t i = 0; i < json_array_size(tokens); i++) {
-        json_t *token = json_array_get(tokens, i);
-        if (json_number_value(json_array_get(token, 1)) > threshold) json_array_append(detections, token);
+        const json_t *token = json_array_get(tokens, i);
+        if (json_number_value(json_array_get(token, 1)) > threshold)
+            json_array_append_new(detections, detection_of(token));
     }
     json_object_del(out, "tokens");
     json_object_del(out, "truths");

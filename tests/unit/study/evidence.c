@@ -145,6 +145,12 @@ static void test_reading(void **state) {
     evidence_close(&evidence);
 }
 
+static char *bytes_of(const char *path, size_t *size) {
+    char *data = support_read_text(path, size);
+    assert_non_null(data);
+    return data;
+}
+
 static void test_kept(void **state) {
     (void)state;
     evidence_file *evidence = opened(support_join(folder, "kept.sqlite"), EVIDENCE_WRITE);
@@ -161,8 +167,21 @@ static void test_kept(void **state) {
     json_decref(list);
     good(evidence_drop_kept(evidence, NULL));
     evidence_close(&evidence);
-    size_t problems;
-    good(verified(support_join(folder, "kept.sqlite"), &problems));
+    size_t problems, large, small;
+    const char *path = support_join(folder, "kept.sqlite");
+    good(verified(path, &problems));
+    free(bytes_of(path, &small));
+    evidence = opened(path, EVIDENCE_WRITE);
+    good(evidence_begin(evidence));
+    for (int at = 0; at < 2000; at++) good(evidence_keep(evidence, "a", at, json_pack("{s:s}", "text", path)));
+    good(evidence_commit(evidence));
+    good(evidence_drop_kept(evidence, "a"));
+    free(bytes_of(path, &large));
+    evidence_compact(evidence);
+    evidence_close(&evidence);
+    free(bytes_of(path, &problems));
+    assert_true(large > 2 * small && problems <= small);
+    good(verified(path, &problems));
 }
 
 /* ---- files around it: case 44 */
@@ -171,12 +190,6 @@ static bool beside(const char *path, const char *suffix) {
     char name[4200];
     (void)snprintf(name, sizeof name, "%s%s", path, suffix);
     return access(name, F_OK) == 0;
-}
-
-static char *bytes_of(const char *path, size_t *size) {
-    char *data = support_read_text(path, size);
-    assert_non_null(data);
-    return data;
 }
 
 static void test_alone(void **state) {
