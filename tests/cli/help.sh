@@ -4,3 +4,5 @@
 octet inspect --help
 octet run --help
 octet bench --help
+octet attribute --help
+octet search --help
