@@ -16,7 +16,8 @@ typedef struct report_text {
     char *html;     /* a whole page */
 } report_text;
 
-/* VERIFICATION: the study file's own words say more than was measured (words.def). *out is the caller's to free. */
+/* VERIFICATION: the study file's own words say more than was measured (words.def); MISMATCH: it was changed since it
+ * was run. *out is the caller's to free. */
 octet_status report_make(const study_file *study, evidence_file *evidence, report_text *out);
 void report_text_free(report_text *text); /* all zero is fine */
 

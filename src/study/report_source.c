@@ -218,8 +218,16 @@ static octet_task find_task(const report_source *source) {
     return OCTET_CLASSIFICATION;
 }
 
+/* Evidence that has plans, but none of this file's text, is of another study than the one that would be reported. */
+static octet_status check_plans(const report_source *source) {
+    if (source->plans.rows.count > 0 || report_artifact_named(source, "plan", NULL) == NULL) return OCTET_OK;
+    (void)oct_fail(OCTET_MISMATCH, "%s: was not run as it stands now", source->study->path);
+    return oct_hint("octet study run measures what is missing; what is there is not measured again");
+}
+
 static octet_status load(report_source *source) {
     OCT_TRY(load_rows(source));
+    OCT_TRY(check_plans(source));
     keep_environments(source);
     count_tasks(source);
     find_study(source);

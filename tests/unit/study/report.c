@@ -199,6 +199,20 @@ static void test_same_bytes(void **state) {
     fixture_free(&f);
 }
 
+/* A study file that was changed since it was run has no report until it is run again. */
+static void test_changed_study(void **state) {
+    (void)state;
+    fixture f;
+    report_text text;
+    fixture_make(&f, folder, WORDS_unfinished, "a title");
+    study_file_free(&f.study);
+    fixture_good(study_file_parse(&f.study, "study.yaml", STUDY, strlen(STUDY)));
+    assert_int_equal(report_make(&f.study, f.evidence, &text), OCTET_MISMATCH);
+    has(study_error_text(), "study.yaml: was not run as it stands now");
+    assert_null(text.html);
+    fixture_free(&f);
+}
+
 /* A recipe that changed after the verdict set was opened is said in the first line. */
 static void test_changed_recipe_first(void **state) {
     (void)state;
@@ -325,7 +339,7 @@ int main(void) {
         cmocka_unit_test(test_same_bytes),     cmocka_unit_test(test_changed_recipe_first),
         cmocka_unit_test(test_place),          cmocka_unit_test(test_place_refused),
         cmocka_unit_test(test_write),          cmocka_unit_test(test_escape),
-        cmocka_unit_test(test_drawings),
+        cmocka_unit_test(test_drawings),       cmocka_unit_test(test_changed_study),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
