@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cudacheck: the CUDA kernels against the ops' reference bodies, on cases drawn as opcheck draws them. The arena holds
- * NaN before a step runs, so that an element nobody wrote shows. Exit 0 all right, 1 failures, 77 no GPU.
+ * NaN before a step runs, so that an element nobody wrote shows. And fused blocks of drawn sizes (blocks.c): a tenth as
+ * many, each by every tactic. Exit 0 all right, 1 failures, 77 no GPU.
  *
  *     cudacheck [--seed N] [--rounds N] [--tactic PATTERN] */
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "cuda/blocks.h"
 #include "cuda/tactic.h"
 #include "opcheck/opcheck.h"
 
@@ -130,5 +132,7 @@ int main(int argc, char **argv) {
         return oct_error_status() == OCTET_NO_DEVICE ? 77 : 1;
     }
     printf("%s, driver %d, runtime %d\n", facts.name, facts.driver, facts.runtime);
-    return check_ops(&a) == 0 ? 0 : 1;
+    int failures = check_ops(&a);
+    if (oct_glob_match(a.tactic, "block")) failures += check_blocks(api, a.seed, (a.rounds + 9) / 10);
+    return failures == 0 ? 0 : 1;
 }
