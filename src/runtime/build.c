@@ -296,10 +296,9 @@ static octet_status open_for(const char *place, const octet_lab_build_options *o
         open.height = options->sizes[0];
         open.width = options->sizes[1];
     }
-    OCT_TRY(octet_model_open(place, &open, model));
-    if ((*model)->checkpoint != NULL) return OCTET_OK;
-    octet_model_close(model);
-    return oct_fail(OCTET_INVALID_ARGUMENT, "%s: expected a checkpoint, found a bundle", place);
+    if (oct_bundle_is(place))
+        return oct_fail(OCTET_INVALID_ARGUMENT, "%s: expected a checkpoint, found a bundle", place);
+    return octet_model_open(place, &open, model);
 }
 
 octet_status octet_lab_build(const char *place, const octet_lab_build_options *options, const char *output,

@@ -70,8 +70,8 @@ static void read_instead(oct_graph *graph, int32_t from, int f, int32_t to, int 
         oct_graph_node *node = &graph->nodes[i];
         for (int j = 0; j < node->input_count; j++) {
             if (node->inputs[j] != from || node->forms[j] != f) continue;
+            node->forms[j] = (uint8_t)g; /* first: the other way round, gcc 12.2 at -O2 makes wrong code of it */
             node->inputs[j] = to;
-            node->forms[j] = (uint8_t)g;
         }
     }
 }
