@@ -66,6 +66,7 @@ static const expected yolos[] = {
     {"mxfp8", 72, 72},
     {"nvfp4", 72, 72},
     {"mixed", 48, 48},
+    {"mixed_compensated", 48, 48},
 };
 /* 72 linears and 12 attentions, the patches, the head. */
 static const expected vit[] = {
