@@ -20,7 +20,7 @@
 
 typedef struct eval_options {
     common_options common;
-    const char *data, *reference, *samples, *classes, *recipe, *scales;
+    const char *data, *reference, *samples, *classes, *recipe, *scales, *floor;
     int64_t limit, batch, draws, scatter;
     double threshold;
     int orientation; /* index into "upright|stored" */
@@ -29,9 +29,9 @@ typedef struct eval_options {
 
 typedef struct eval_state {
     const eval_options *options;
-    octet_model *tested, *reference;
+    octet_model *tested, *floor, *reference;
     octet_session *reference_session;
-    evaluate_side *sides; /* the model as it is, then --scatter's */
+    evaluate_side *sides; /* the model as it is, --floor's, then --scatter's */
     size_t side_count;
     octet_lab_set *set;
     size_t batch;
@@ -147,15 +147,15 @@ static bool run_set(eval_state *state) {
 
 /* ---- opening */
 
-static bool open_model(const eval_options *options, const char *place, bool tested, octet_model **model) {
+/* `recipe` may be NULL. */
+static bool open_model(const eval_options *options, const char *place, const char *recipe, const char *scales,
+                       octet_model **model) {
     octet_open_options open = OCTET_OPEN_OPTIONS_DEFAULT;
     open.threads = (uint32_t)options->common.threads;
     open.batch = options->batch;
     open.classes_file = options->classes;
-    if (tested) {
-        open.recipe = options->recipe;
-        open.scales = options->scales;
-    }
+    open.recipe = recipe;
+    open.scales = scales;
     return octet_model_open(place, &open, model) == OCTET_OK || failed();
 }
 
@@ -184,7 +184,7 @@ static bool fits(const char *what, const octet_model *model, octet_task task, si
 static bool open_reference(eval_state *state, const char *place, octet_task task) {
     const char *other = state->options->reference;
     if (other == NULL) return true;
-    if (!open_model(state->options, other, false, &state->reference) ||
+    if (!open_model(state->options, other, NULL, NULL, &state->reference) ||
         !fits(other, state->reference, task, octet_model_class_count(state->tested), place) ||
         !open_session(state->options, state->reference, &state->reference_session))
         return false;
@@ -193,36 +193,44 @@ static bool open_reference(eval_state *state, const char *place, octet_task task
     return true;
 }
 
-/* The first side runs the model as it is; the others with inputs moved in their last bit, each by other chance. */
-static bool open_sides(eval_state *state, octet_task task) {
+static bool add_side(eval_state *state, octet_model *model, octet_task task, size_t draws, double jitter) {
+    const size_t i = state->side_count++;
+    evaluate_side *side = &state->sides[i];
+    side->figures = (eval_figures){.task = task,
+                                   .with_reference = state->options->reference != NULL,
+                                   .threshold = state->options->threshold,
+                                   .draws = draws};
+    return open_session(state->options, model, &side->session) &&
+           (octet_lab_set_jitter(side->session, jitter, EVAL_SEED + i) == OCTET_OK || failed());
+}
+
+/* The model as it is; the 16-bit engine that its figures stand beside; and runs with inputs moved in their last bit,
+ * each by other chance. */
+static bool open_sides(eval_state *state, const char *place, octet_task task) {
     const eval_options *options = state->options;
-    const size_t count = 1 + (size_t)options->scatter;
-    state->sides = calloc(count, sizeof *state->sides);
+    const size_t draws = (size_t)options->draws;
+    state->sides = calloc(2 + (size_t)options->scatter, sizeof *state->sides);
     if (state->sides == NULL) return no_memory();
-    for (; state->side_count < count; state->side_count++) {
-        const size_t i = state->side_count;
-        evaluate_side *side = &state->sides[i];
-        side->figures = (eval_figures){.task = task,
-                                       .with_reference = options->reference != NULL,
-                                       .threshold = options->threshold,
-                                       .draws = i == 0 ? (size_t)options->draws : 0};
-        if (!open_session(options, state->tested, &side->session)) return false;
-        if (i > 0 && octet_lab_set_jitter(side->session, SCATTER_JITTER, EVAL_SEED + i) != OCTET_OK) return failed();
-    }
+    if (!add_side(state, state->tested, task, draws, 0.0)) return false;
+    if (options->floor != NULL && (!open_model(options, place, options->floor, NULL, &state->floor) ||
+                                   !add_side(state, state->floor, task, draws, 0.0)))
+        return false;
+    for (int64_t i = 0; i < options->scatter; i++)
+        if (!add_side(state, state->tested, task, 0, SCATTER_JITTER)) return false;
     return true;
 }
 
 static bool open_all(eval_state *state, const char *place) {
     const eval_options *options = state->options;
     octet_lab_set_options set = OCTET_LAB_SET_OPTIONS_DEFAULT;
-    if (!open_model(options, place, true, &state->tested)) return false;
+    if (!open_model(options, place, options->recipe, options->scales, &state->tested)) return false;
     set.model = state->tested;
     set.classes_file = options->classes;
     if (octet_lab_set_open(options->data, &set, &state->set) != OCTET_OK) return failed();
     const octet_task task = octet_lab_set_task(state->set);
     state->batch = (size_t)octet_model_batch(state->tested);
     return fits(place, state->tested, task, 0, options->data) && open_reference(state, place, task) &&
-           open_sides(state, task) && open_lines(state);
+           open_sides(state, place, task) && open_lines(state);
 }
 
 static void close_all(eval_state *state) {
@@ -234,25 +242,39 @@ static void close_all(eval_state *state) {
     octet_session_free(&state->reference_session);
     octet_lab_set_close(&state->set);
     octet_model_close(&state->tested);
+    octet_model_close(&state->floor);
     octet_model_close(&state->reference);
 }
 
 /* ---- */
 
-/* The figures, and their scatter if it was asked for. */
-static json_t *full_report(eval_state *state) {
-    json_t *out = eval_report(&state->sides[0].figures);
-    const size_t count = state->side_count - 1;
-    json_t **reports = calloc(count + 1, sizeof(json_t *));
-    bool good = out != NULL && reports != NULL;
+static bool add_floor(eval_state *state, json_t *out) {
+    if (state->floor == NULL) return true;
+    json_t *floor = eval_report(&state->sides[1].figures);
+    if (floor == NULL) return false;
+    json_object_set_new(floor, "recipe", json_text(state->options->floor));
+    return json_object_set_new(out, "floor", floor) == 0;
+}
+
+static bool add_scatter(eval_state *state, json_t *out) {
+    const size_t first = state->floor != NULL ? 2 : 1, count = state->side_count - first;
+    if (count == 0) return true;
+    json_t **reports = calloc(count, sizeof(json_t *));
+    bool good = reports != NULL;
     for (size_t i = 0; good && i < count; i++) {
-        reports[i] = eval_report(&state->sides[i + 1].figures);
+        reports[i] = eval_report(&state->sides[first + i].figures);
         good = reports[i] != NULL;
     }
-    if (good && count > 0) json_object_set_new(out, "scatter", scatter_of(reports, count));
+    if (good) json_object_set_new(out, "scatter", scatter_of(reports, count));
     for (size_t i = 0; reports != NULL && i < count; i++) json_decref(reports[i]);
     free(reports);
-    if (good) return out;
+    return good;
+}
+
+/* The figures, and what stands beside them if it was asked for. */
+static json_t *full_report(eval_state *state) {
+    json_t *out = eval_report(&state->sides[0].figures);
+    if (out != NULL && add_floor(state, out) && add_scatter(state, out)) return out;
     json_decref(out);
     return NULL;
 }
@@ -296,8 +318,8 @@ static bool report(eval_state *state, const char *place) {
 
 static int run_stress(const eval_options *options, const char *place) {
     eval_state state = {.options = options};
-    bool good = open_model(options, place, true, &state.tested) &&
-                (options->reference == NULL || open_model(options, options->reference, false, &state.reference));
+    bool good = open_model(options, place, options->recipe, options->scales, &state.tested) &&
+                (options->reference == NULL || open_model(options, options->reference, NULL, NULL, &state.reference));
     const int code =
         good ? eval_stress(state.tested, state.reference, (uint32_t)options->common.threads, options->common.json)
              : EXIT_BAD;
@@ -325,6 +347,8 @@ static int run_eval(int count, char **words) {
          &options.classes, 0, 0},
         {OPTION_INT, "--draws", "N", "bootstrap draws of the intervals (default 10000); 0: no intervals",
          &options.draws, 0, 1000000},
+        {OPTION_TEXT, "--floor", "R", "the same figures of another recipe of the model beside, as fp16", &options.floor,
+         0, 0},
         {OPTION_FLAG, "--stress", NULL,
          "instead of --data: named inputs that no set holds; what is not finite, counted", &options.stress, 0, 0},
         {OPTION_INT, "--scatter", "K", "evaluate K more times with inputs moved in their last bit: the figures' spread",
@@ -337,7 +361,8 @@ static int run_eval(int count, char **words) {
     if ((options.data == NULL) != options.stress) return usage_error(&verb_eval, "expected --data SET, or --stress");
     if (options.stress) return run_stress(&options, words[0]);
     if (is_results_file(words[0])) {
-        if (options.reference != NULL || options.samples != NULL || options.limit != 0 || options.scatter != 0)
+        if (options.reference != NULL || options.samples != NULL || options.limit != 0 || options.scatter != 0 ||
+            options.floor != NULL)
             return usage_error(&verb_eval, "a file of detections goes with --data and --draws only");
         return eval_results(words[0], options.data, (size_t)options.draws, options.common.json);
     }

@@ -90,6 +90,12 @@ static void print_scatter(const json_t *figures, const json_t *scatter) {
     }
 }
 
+static void print_floor(const json_t *figures, const json_t *floor) {
+    printf("  floor: the same of recipe %s\n", json_string_value(json_object_get(floor, "recipe")));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].interval != NULL && json_object_get(figures, rows[i].key) != NULL) print_row(floor, &rows[i]);
+}
+
 void print_figures(const json_t *figures) {
     const struct {
         const char *key;
@@ -105,6 +111,7 @@ void print_figures(const json_t *figures) {
         else
             print_row(figures, &rows[i]);
     }
-    const json_t *scatter = json_object_get(figures, "scatter");
+    const json_t *floor = json_object_get(figures, "floor"), *scatter = json_object_get(figures, "scatter");
+    if (floor != NULL) print_floor(figures, floor);
     if (scatter != NULL) print_scatter(figures, scatter);
 }
