@@ -31,7 +31,7 @@ static bool print_input(const stress_state *state, size_t i, const stress_outcom
         printf("  %s\n", stress_words(i));
         return true;
     }
-    json_t *line = json_pack("{s:s, s:s, s:I, s:I, s:f}", "input", stress_name(i), "what", stress_words(i),
+    json_t *line = json_pack("{s:s, s:s, s:b, s:I, s:I, s:f}", "input", stress_name(i), "what", stress_words(i),
                              "beyond_fp16", stress_is_beyond_fp16(i), "nan", (json_int_t)own->nans, "infinite",
                              (json_int_t)own->infinities, "largest", (double)own->largest);
     if (line != NULL && other != NULL) {

@@ -15,5 +15,7 @@ evaluate --floor fp17 || echo "exit $?"
 evaluate --scatter 1 || echo "exit $?"
 echo "--- stress"
 octet eval "$classifier" --stress --threads 1 | sed -n '1,2p;$p' | sed 's/largest [0-9.e+-]*/largest N/'
-octet eval "$classifier" --stress --recipe fp16 --reference "$classifier" --threads 1 --json | grep -c '"beyond_fp16":true'
+octet eval "$classifier" --stress --recipe fp16 --reference "$classifier" --threads 1 --json >said
+grep -c '"beyond_fp16":true' said
+grep beyond_fp16_pixel said
 octet eval "$classifier" --stress --data "$pictures" || echo "exit $?"
