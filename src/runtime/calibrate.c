@@ -271,6 +271,19 @@ static octet_status run_passes(calibration *c) {
     return OCTET_OK;
 }
 
+/* What a person should know of the inputs that were watched. */
+static void warn(const calibration *c) {
+    const oct_scale_file *file = &c->draft.file;
+    for (size_t i = 0; i < file->count; i++) {
+        const oct_scale *scale = &file->scales[i];
+        if (scale->values > 0 && !(scale->amax > 0.0f))
+            oct_log("%s: its input was zero in all pictures: scale 1", scale->op);
+        if (scale->not_finite > 0)
+            oct_log("%s: %" PRIu64 " of %" PRIu64 " values of its input were not finite, and were left out", scale->op,
+                    scale->not_finite, scale->values);
+    }
+}
+
 /* All was learnt by an earlier run that was stopped between its last pass and the file: the pictures are read again for
  * their fingerprint. */
 static octet_status write_scales(calibration *c) {
@@ -285,6 +298,7 @@ static octet_status write_scales(calibration *c) {
         }
     }
     c->draft.file.keys.data = octet_lab_set_fingerprint(c->set);
+    warn(c);
     OCT_TRY(oct_scale_file_write(&c->draft.file, c->output));
     (void)unlink(c->learnt);
     return OCTET_OK;
