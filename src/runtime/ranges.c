@@ -163,6 +163,7 @@ static octet_status check_whole(const char *name, const uint8_t *data, size_t si
 
 octet_status oct_ranges_read(oct_ranges *ranges, const char *name, const void *data, size_t size) {
     const uint8_t *bytes = data;
+    (void)forget(ranges, OCTET_OK);
     OCT_TRY(check_whole(name, bytes, size));
     oct_bytes in = {.data = bytes, .size = size - OCT_SHA256_SIZE, .at = sizeof magic};
     if (in.size < in.at + OCT_SHA256_SIZE + OCT_SHA256_HEX + 11) return oct_fail(OCTET_BAD_FORMAT, "%s: cut off", name);
@@ -174,7 +175,6 @@ octet_status oct_ranges_read(oct_ranges *ranges, const char *name, const void *d
     in.at += OCT_SHA256_HEX - 1;
     if (oct_get_u32(&in) != ranges->count)
         return oct_fail(OCTET_MISMATCH, "%s: kept by a calibration of other tensors", name);
-    (void)forget(ranges, OCTET_OK);
     for (size_t i = 0; i < ranges->count; i++)
         if (!get_range(&in, &ranges->items[i]))
             return forget(ranges, oct_fail(OCTET_BAD_FORMAT,

@@ -46,8 +46,8 @@ uint64_t oct_ranges_memory(const oct_ranges *ranges); /* bytes */
 uint64_t oct_ranges_values(const oct_ranges *ranges); /* seen */
 
 void oct_ranges_write(const oct_ranges *ranges, oct_text *out);
-/* Into `ranges` as it stands: the same key and the same tensors, or MISMATCH and `ranges` without a value. Any damage
- * is VERIFICATION or BAD_FORMAT. `name` stands in errors. */
+/* Into `ranges` as it stands, what it has seen before forgotten: the same key and the same tensors, or MISMATCH. Any
+ * damage is VERIFICATION or BAD_FORMAT. After a failure `ranges` has seen nothing. `name` stands in errors. */
 octet_status oct_ranges_read(oct_ranges *ranges, const char *name, const void *data, size_t size);
 
 #endif

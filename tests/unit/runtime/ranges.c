@@ -101,8 +101,11 @@ static void test_another(void **state) {
     fill(&seen, 3);
     fill(&back, 0);
     oct_ranges_write(&seen, &text);
+    assert_int_equal(oct_ranges_read(&back, "x", text.data, text.length), OCTET_OK);
+    assert_int_not_equal(oct_ranges_values(&back), 0);
     back.key[0] = 8;
     assert_int_equal(oct_ranges_read(&back, "x", text.data, text.length), OCTET_MISMATCH);
+    assert_int_equal(oct_ranges_values(&back), 0); /* nor what was read before */
     assert_int_equal(oct_ranges_add(&fewer, "a", 0, &index), OCTET_OK);
     memset(fewer.key, 7, sizeof fewer.key);
     assert_int_equal(oct_ranges_read(&fewer, "x", text.data, text.length), OCTET_MISMATCH);
