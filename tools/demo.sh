@@ -46,7 +46,6 @@ cp -r "$classifier" "$study/model"
 show subjects-draw --kind small --seed 11 --count 128 --jpeg "$study/calibrate"
 show subjects-draw --kind small --seed 12 --count 900 --jpeg "$study/judge"
 show octet study run "$study/study.yaml" --threads 1
-show octet study status "$study/study.yaml"
 show octet study report "$study/study.yaml"
 cat <<TEXT
 
