@@ -37,6 +37,9 @@ typedef struct oct_quantize_decision {
     oct_quantize_numbers output;    /* how the node's output is stored for every reader */
 } oct_quantize_decision;
 
+/* How many inputs of an op are made narrow together: 1 of a convolution, linear or mean, 2 of an addition, q, k and v
+ * of attention; 0: none ever. */
+int oct_quantize_inputs(oct_op op);
 /* An error names the node: none of this name, not one of the ops above, its weight no constant, numbers that cannot be,
  * or that this op has no place for. */
 octet_status oct_graph_quantize(oct_graph *graph, const oct_quantize_decision *decisions, size_t count);

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "graph/math.h"
+#include "graph/activate.h"
 #include "graph/ops/rules.h"
 
 int8_t oct_stored_int8(float x, float inverse) {
@@ -142,21 +142,6 @@ bool oct_stored_is_int8_product(oct_op op, const oct_attributes *attributes, con
     return input->granularity == OCT_PER_TENSOR;
 }
 
-static float activate(oct_activation activation, float x) {
-    switch (activation) {
-    case OCT_ACTIVATION_RELU:
-        return oct_relu(x);
-    case OCT_ACTIVATION_RELU6:
-        return oct_relu6(x);
-    case OCT_ACTIVATION_GELU:
-        return oct_gelu(x);
-    case OCT_ACTIVATION_SIGMOID:
-        return oct_sigmoid(x);
-    default:
-        return x;
-    }
-}
-
 static int32_t dot(const int8_t *a, const int8_t *b, int64_t count) {
     int32_t sum = 0;
     for (int64_t i = 0; i < count; i++) sum += (int32_t)a[i] * (int32_t)b[i];
@@ -172,7 +157,7 @@ float oct_stored_finish(const oct_attributes *a, const oct_stored *inputs, float
                         (weight->scales != NULL ? weight->scales[o] : weight->form->scale);
     float v = fmaf(sum, scale, bias != OCT_NONE ? inputs[bias].array.data[o] : 0.0f);
     if (residual != OCT_NONE) v += inputs[residual].array.data[at];
-    return activate(a->activation, v);
+    return oct_activate(a->activation, v);
 }
 
 static void int8_linear(const oct_attributes *a, const oct_stored *inputs, oct_array *output) {

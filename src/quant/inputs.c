@@ -3,20 +3,7 @@
 
 #include <string.h>
 
-int oct_quant_inputs(oct_op op) {
-    switch (op) {
-    case OCT_OP_CONV2D:
-    case OCT_OP_LINEAR:
-    case OCT_OP_GLOBAL_POOL:
-        return 1;
-    case OCT_OP_ADD:
-        return 2;
-    case OCT_OP_ATTENTION:
-        return 3;
-    default:
-        return 0;
-    }
-}
+#include "graph/quantize.h"
 
 static const char *suffix_of(oct_op op, int input) {
     static const char *const of_attention[] = {".q", ".k", ".v"}, *const of_add[] = {".0", ".1"};
@@ -55,7 +42,7 @@ bool oct_quant_is_outlying(const oct_decision *decision, const oct_scale *scale)
 
 bool oct_quant_is_kept(const oct_graph_node *node, const oct_decision *decision, const oct_scale_file *file) {
     if (decision->choice.outlier_action != OCT_OUTLIER_KEEP16) return false;
-    for (int i = 0; i < oct_quant_inputs(node->op); i++)
+    for (int i = 0; i < oct_quantize_inputs(node->op); i++)
         if (oct_quant_is_outlying(decision, oct_quant_scale_of(file, node, i))) return true;
     return false;
 }

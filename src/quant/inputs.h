@@ -6,9 +6,6 @@
 #include "quant/recipe.h"
 #include "quant/scales.h"
 
-/* How many inputs of a node are made narrow together: 1 of a convolution, linear or mean, 2 of an addition, q, k and v
- * of attention; 0: none ever. */
-int oct_quant_inputs(oct_op op);
 /* The scale file's key of one: OP, OP.0, OP.1, OP.q, OP.k, OP.v. NULL: no memory. */
 char *oct_quant_key(oct_arena *arena, const oct_graph_node *node, int input);
 /* What the file says of it; NULL: nothing. `file` may be NULL. */

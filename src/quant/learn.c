@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "graph/quantize.h"
 #include "quant/inputs.h"
 #include "quant/lower.h"
 #include "quant/rows.h"
@@ -51,7 +52,7 @@ static bool needs(const oct_quant_watch_list *list, oct_quant_pass pass, const o
 static size_t count_needs(const oct_quant_watch_list *list, oct_quant_pass pass, const oct_scale_file *known) {
     size_t count = 0;
     for (size_t i = 0; i < list->decisions->count; i++)
-        for (int input = 0; input < oct_quant_inputs(list->graph->nodes[i].op); input++)
+        for (int input = 0; input < oct_quantize_inputs(list->graph->nodes[i].op); input++)
             count += needs(list, pass, known, i, input);
     return count;
 }
@@ -131,7 +132,7 @@ static octet_status fill(oct_quant_watch_list *list, const oct_scale_file *known
     size_t count = 0;
     for (size_t i = 0; i < list->decisions->count; i++) {
         const oct_graph_node *node = &list->graph->nodes[i];
-        for (int input = 0; input < oct_quant_inputs(node->op); input++) {
+        for (int input = 0; input < oct_quantize_inputs(node->op); input++) {
             if (!needs(list, list->pass, known, i, input)) continue;
             oct_quant_need *need = &list->needs[count++];
             *need = (oct_quant_need){.key = oct_quant_key(&list->arena, node, input), (int32_t)i, input, 0};

@@ -198,7 +198,7 @@ static octet_status lower_node(oct_lowering *l, size_t index, oct_lowered *out) 
     }
     OCT_TRY(check_learnt(l, node, decision));
     OCT_TRY(lower_weight(l, node, decision, &to->weight));
-    for (int i = 0; i < oct_quant_inputs(node->op); i++) OCT_TRY(oct_quant_lower_input(l, index, i, &to->inputs[i]));
+    for (int i = 0; i < oct_quantize_inputs(node->op); i++) OCT_TRY(oct_quant_lower_input(l, index, i, &to->inputs[i]));
     if (node->op == OCT_OP_ATTENTION && to->inputs[0].format != OCT_FORMAT_FP32) {
         if (oct_stored_is_probability(to->inputs[0].format))
             to->probabilities = to->inputs[0].format;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu/kernels/kernels.h"
 
-#include "cpu/kernels/activation.h"
+#include "graph/activate.h"
 
 void oct_depthwise_f32_c(const oct_depthwise_f32 *d) {
     for (int64_t x = 0; x < d->out_width; x++) {

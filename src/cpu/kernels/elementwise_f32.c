@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu/kernels/kernels.h"
 
-#include "cpu/kernels/activation.h"
+#include "graph/activate.h"
 
 void oct_elementwise_f32_c(const oct_elementwise_f32 *e) {
     for (int64_t i = 0; i < e->count; i++)

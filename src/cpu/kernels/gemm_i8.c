@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu/kernels/kernels.h"
 
-#include "cpu/kernels/activation.h"
+#include "graph/activate.h"
 #include "graph/stored.h"
 
 #define WIDTH 16

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cpu/kernels/kernels.h"
 
-#include "cpu/kernels/activation.h"
+#include "graph/activate.h"
 
 static float window(const oct_grouped_f32 *g, int64_t left, int64_t o) {
     const int64_t depth = g->channels / g->groups;

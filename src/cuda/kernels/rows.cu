@@ -35,9 +35,10 @@ struct row_state {
 __device__ float element(const oct_rows_launch &l, const row_state &s, int c) {
     switch (l.kind) {
     case OCT_ROW_ACTIVATE:
-        return oct_activate(l.activation, oct_load(l.x, s.x, c));
+        return oct_activate(static_cast<oct_activation>(l.activation), oct_load(l.x, s.x, c));
     case OCT_ROW_ADD:
-        return oct_activate(l.activation, oct_load(l.x, s.x, c) + oct_load(l.y, s.x % l.y.rows, c));
+        return oct_activate(static_cast<oct_activation>(l.activation),
+                            oct_load(l.x, s.x, c) + oct_load(l.y, s.x % l.y.rows, c));
     case OCT_ROW_NORM:
         return fmaf((oct_load(l.x, s.x, c) - s.mean) * s.factor, l.vectors[0][c], l.vectors[1][c]);
     case OCT_ROW_AFFINE:

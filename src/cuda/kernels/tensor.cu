@@ -124,7 +124,7 @@ __device__ void pool_sums(const oct_tensor_launch &l, const Sum *sums, int pitch
         float sum = 0;
         for (int x = 0; x < l.width; x++) {
             const float v = with_bias(sums[(y * l.width + x) * pitch + c], scale, bias);
-            sum += as_stored(l.between, oct_activate(l.epilogue.activation, v));
+            sum += as_stored(l.between, oct_activate(static_cast<oct_activation>(l.epilogue.activation), v));
         }
         rows_of_sums[y * columns + c] = sum;
     }

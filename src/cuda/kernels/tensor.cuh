@@ -140,7 +140,7 @@ static __device__ __forceinline__ void finish_quad(const oct_epilogue &e, int64_
         for (int j = 0; j < 4; j++) v[j] += r[j];
     }
 #pragma unroll
-    for (int j = 0; j < 4; j++) v[j] = oct_activate(e.activation, v[j]);
+    for (int j = 0; j < 4; j++) v[j] = oct_activate(static_cast<oct_activation>(e.activation), v[j]);
 #pragma unroll
     for (int i = 0; i < 2; i++)
         if (i < e.out_count) store_quad(e.out[i], row, o, v);

@@ -8,7 +8,7 @@
 #include <cuda_fp8.h>
 
 #include "cuda/launch.h"
-#include "graph/math.h"
+#include "graph/activate.h"
 
 static __device__ __forceinline__ float oct_e4m3_number(uint8_t code) {
     return __half2float(__half(__nv_cvt_fp8_to_halfraw(code, __NV_E4M3)));
@@ -59,25 +59,10 @@ static __device__ __forceinline__ void oct_store(const oct_view &v, int64_t row,
     }
 }
 
-static __device__ __forceinline__ float oct_activate(int activation, float x) {
-    switch (activation) {
-    case OCT_ACTIVATION_RELU:
-        return oct_relu(x);
-    case OCT_ACTIVATION_RELU6:
-        return oct_relu6(x);
-    case OCT_ACTIVATION_GELU:
-        return oct_gelu(x);
-    case OCT_ACTIVATION_SIGMOID:
-        return oct_sigmoid(x);
-    default:
-        return x;
-    }
-}
-
 /* What follows a product's sum, at one element; `sum` has its bias. */
 static __device__ __forceinline__ void oct_finish(const oct_epilogue &e, int64_t row, int o, float sum) {
     if (e.residual.data != nullptr) sum = sum + oct_load(e.residual, row, o);
-    sum = oct_activate(e.activation, sum);
+    sum = oct_activate(static_cast<oct_activation>(e.activation), sum);
 #pragma unroll
     for (int i = 0; i < 2; i++)
         if (i < e.out_count) oct_store(e.out[i], row, o, sum, e.out[i].inverse);

@@ -82,8 +82,7 @@ static octet_status check_numbers(const char *node, const char *what, const oct_
                     (unsigned)n->granularity <= OCT_PER_BLOCK ? names[n->granularity] : "?");
 }
 
-/* How many inputs of the op a decision may make narrow. */
-static int narrow_inputs(oct_op op) {
+int oct_quantize_inputs(oct_op op) {
     switch (op) {
     case OCT_OP_CONV2D:
     case OCT_OP_LINEAR:
@@ -110,7 +109,7 @@ static octet_status check_weight(const oct_graph *graph, const oct_graph_node *n
 static octet_status check_decision(const oct_graph *graph, const oct_quantize_decision *d) {
     const oct_graph_node *node = find_node(graph, d->node);
     if (node == NULL) return oct_fail(OCTET_INVALID_ARGUMENT, "%s: the graph has no node of this name", d->node);
-    const int count = narrow_inputs(node->op);
+    const int count = oct_quantize_inputs(node->op);
     if (count == 0)
         return oct_fail(OCTET_INVALID_ARGUMENT,
                         "%s: expected conv2d, linear, global_pool, add or attention to be quantized, found %s", d->node,

@@ -12,30 +12,11 @@
 #include <cmocka.h>
 
 #include "study/decision.h"
-#include "support/support.h"
+#include "unit/study/folder.h"
 
 #define HEAD                                                                                                           \
     "study: s\nmodel: ../m\ndata: {d: d}\nsets: {verdict: [data: d]}\n"                                                \
     "variants: {fp32: fp32, int8: int8}\nreference: fp32\ncandidates: [int8]\n"
-
-static char *folder;
-
-static int make_folder(void **state) {
-    (void)state;
-    folder = support_temporary_directory();
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    support_remove_tree(folder);
-    free(folder);
-    return 0;
-}
-
-static void good(octet_status status) {
-    if (status != OCTET_OK) fail_msg("%s", study_error_text());
-}
 
 static void parse(study_file *study, const char *rest) {
     char text[2048];

@@ -19,37 +19,7 @@
 #include <sqlite3.h>
 
 #include "study/evidence.h"
-#include "support/support.h"
-
-static char *folder;
-
-static int make_folder(void **state) {
-    (void)state;
-    folder = support_temporary_directory();
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    support_remove_tree(folder);
-    free(folder);
-    return 0;
-}
-
-static evidence_file *opened(const char *path, evidence_mode mode) {
-    evidence_file *evidence;
-    if (evidence_open(path, mode, &evidence) != OCTET_OK) fail_msg("%s", study_error_text());
-    return evidence;
-}
-
-static void good(octet_status status) {
-    if (status != OCTET_OK) fail_msg("%s", study_error_text());
-}
-
-static void refused(octet_status status, octet_status expected, const char *says) {
-    if (status != expected || strstr(study_error_text(), says) == NULL)
-        fail_msg("expected status %d saying \"%s\", found %d: %s", expected, says, status, study_error_text());
-}
+#include "unit/study/folder.h"
 
 /* A run with its environment and artifacts, figures and samples; `variant` makes it another. The run's id into `run`.
  */
@@ -113,12 +83,12 @@ static void test_reading(void **state) {
     (void)state;
     const char *path = support_join(folder, "e.sqlite");
     char run[EVIDENCE_ID], other[EVIDENCE_ID];
-    evidence_file *evidence = opened(path, EVIDENCE_WRITE);
+    evidence_file *evidence = open_evidence(path, EVIDENCE_WRITE);
     fill(evidence, "int8", run);
     fill(evidence, "fp16", other);
     fill(evidence, "int8", run); /* again: nothing new */
     evidence_close(&evidence);
-    evidence = opened(path, EVIDENCE_READ);
+    evidence = open_evidence(path, EVIDENCE_READ);
     evidence_rows rows;
     good(evidence_list(evidence, EVIDENCE_RUN, NULL, &rows));
     assert_int_equal(rows.count, 2);
@@ -153,7 +123,7 @@ static char *bytes_of(const char *path, size_t *size) {
 
 static void test_kept(void **state) {
     (void)state;
-    evidence_file *evidence = opened(support_join(folder, "kept.sqlite"), EVIDENCE_WRITE);
+    evidence_file *evidence = open_evidence(support_join(folder, "kept.sqlite"), EVIDENCE_WRITE);
     json_t *list;
     for (int at = 3; at > 0; at--) good(evidence_keep(evidence, "a", at * 100, json_pack("{s:i}", "n", at)));
     good(evidence_keep(evidence, "b", 0, json_object()));
@@ -171,7 +141,7 @@ static void test_kept(void **state) {
     const char *path = support_join(folder, "kept.sqlite");
     good(verified(path, &problems));
     free(bytes_of(path, &small));
-    evidence = opened(path, EVIDENCE_WRITE);
+    evidence = open_evidence(path, EVIDENCE_WRITE);
     good(evidence_begin(evidence));
     for (int at = 0; at < 2000; at++) good(evidence_keep(evidence, "a", at, json_pack("{s:s}", "text", path)));
     good(evidence_commit(evidence));
@@ -197,7 +167,7 @@ static void test_alone(void **state) {
     const char *path = support_join(folder, "alone.sqlite"), *copy = support_join(folder, "copy.sqlite");
     char run[EVIDENCE_ID];
     size_t size, after, problems;
-    evidence_file *writer = opened(path, EVIDENCE_WRITE);
+    evidence_file *writer = open_evidence(path, EVIDENCE_WRITE);
     fill(writer, "int8", run);
     /* Between commits the file alone has every row, though its writer is alive. */
     assert_false(beside(path, "-wal") || beside(path, "-shm") || beside(path, "-journal"));
@@ -221,7 +191,7 @@ static void test_alone(void **state) {
 static void test_one_writer(void **state) {
     (void)state;
     const char *path = support_join(folder, "writers.sqlite");
-    evidence_file *first = opened(path, EVIDENCE_WRITE), *second;
+    evidence_file *first = open_evidence(path, EVIDENCE_WRITE), *second;
     pid_t child = fork();
     if (child == 0) {
         octet_status status = evidence_open(path, EVIDENCE_WRITE, &second);
@@ -233,7 +203,7 @@ static void test_one_writer(void **state) {
     assert_int_equal(waitpid(child, &ended, 0), child);
     assert_int_equal(ended, 0);
     evidence_close(&first);
-    second = opened(path, EVIDENCE_WRITE);
+    second = open_evidence(path, EVIDENCE_WRITE);
     evidence_close(&second);
 }
 
@@ -257,14 +227,14 @@ static void test_refused(void **state) {
     refused(evidence_open(path, EVIDENCE_READ, &evidence), OCTET_BAD_FORMAT, "but no evidence file");
     refused(evidence_open(path, EVIDENCE_WRITE, &evidence), OCTET_BAD_FORMAT, "but no evidence file");
     (void)unlink(path);
-    evidence = opened(path, EVIDENCE_WRITE);
+    evidence = open_evidence(path, EVIDENCE_WRITE);
     evidence_close(&evidence);
     assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
     assert_int_equal(sqlite3_exec(database, "CREATE VIEW seven AS SELECT 7", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(database);
     refused(evidence_open(path, EVIDENCE_READ, &evidence), OCTET_BAD_FORMAT, "tables and other things");
     (void)unlink(path);
-    evidence = opened(path, EVIDENCE_WRITE);
+    evidence = open_evidence(path, EVIDENCE_WRITE);
     evidence_close(&evidence);
     assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
     assert_int_equal(sqlite3_exec(database, "PRAGMA journal_mode = WAL", NULL, NULL, NULL), SQLITE_OK);
@@ -293,7 +263,7 @@ static void test_changed_rows(void **state) {
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         char run[EVIDENCE_ID];
         size_t problems;
-        evidence_file *evidence = opened(path, EVIDENCE_WRITE);
+        evidence_file *evidence = open_evidence(path, EVIDENCE_WRITE);
         fill(evidence, "int8", run);
         evidence_close(&evidence);
         good(verified(path, &problems));
@@ -312,7 +282,7 @@ static void test_changed_rows(void **state) {
 static void test_not_canonical(void **state) {
     (void)state;
     const char *path = support_join(folder, "blank.sqlite");
-    evidence_file *evidence = opened(path, EVIDENCE_WRITE);
+    evidence_file *evidence = open_evidence(path, EVIDENCE_WRITE);
     evidence_close(&evidence);
     sqlite3 *database;
     assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
@@ -335,7 +305,7 @@ static void test_digits(void **state) {
     const char *path = support_join(folder, "digits.sqlite"), *copy = support_join(folder, "digit.sqlite");
     char run[EVIDENCE_ID];
     size_t size, problems, tried = 0;
-    evidence_file *evidence = opened(path, EVIDENCE_WRITE);
+    evidence_file *evidence = open_evidence(path, EVIDENCE_WRITE);
     fill(evidence, "int8", run);
     evidence_close(&evidence);
     char *data = bytes_of(path, &size);
@@ -360,12 +330,12 @@ static void test_merge(void **state) {
     const char *a = support_join(folder, "a.sqlite"), *b = support_join(folder, "b.sqlite");
     const char *ab = support_join(folder, "ab.sqlite"), *ba = support_join(folder, "ba.sqlite");
     char run[EVIDENCE_ID];
-    evidence_file *evidence = opened(a, EVIDENCE_WRITE);
+    evidence_file *evidence = open_evidence(a, EVIDENCE_WRITE);
     fill(evidence, "int8", run);
     fill(evidence, "fp16", run);
     good(evidence_keep(evidence, run, 0, json_object()));
     evidence_close(&evidence);
-    evidence = opened(b, EVIDENCE_WRITE);
+    evidence = open_evidence(b, EVIDENCE_WRITE);
     fill(evidence, "fp16", run);
     fill(evidence, "e4m3", run);
     evidence_close(&evidence);
@@ -379,7 +349,7 @@ static void test_merge(void **state) {
     free(second);
     good(verified(ab, &problems));
     evidence_rows rows;
-    evidence = opened(ab, EVIDENCE_READ);
+    evidence = open_evidence(ab, EVIDENCE_READ);
     good(evidence_list(evidence, EVIDENCE_FIGURE, NULL, &rows));
     assert_int_equal(rows.count, 30);
     evidence_rows_free(&rows);

@@ -15,32 +15,7 @@
 #include <sqlite3.h>
 
 #include "study/evidence.h"
-#include "support/support.h"
-
-static char *folder;
-
-static int make_folder(void **state) {
-    (void)state;
-    folder = support_temporary_directory();
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    support_remove_tree(folder);
-    free(folder);
-    return 0;
-}
-
-static evidence_file *opened(const char *path, evidence_mode mode) {
-    evidence_file *evidence;
-    if (evidence_open(path, mode, &evidence) != OCTET_OK) fail_msg("%s", study_error_text());
-    return evidence;
-}
-
-static void good(octet_status status) {
-    if (status != OCTET_OK) fail_msg("%s", study_error_text());
-}
+#include "unit/study/folder.h"
 
 static octet_status verified(const char *path) {
     evidence_file *evidence;
@@ -187,7 +162,7 @@ static size_t figures_in(const char *path) {
     evidence_rows rows;
     octet_status status = verified(path);
     if (status != OCTET_OK) fail_msg("%s", study_error_text());
-    evidence_file *evidence = opened(path, EVIDENCE_READ);
+    evidence_file *evidence = open_evidence(path, EVIDENCE_READ);
     good(evidence_list(evidence, EVIDENCE_FIGURE, NULL, &rows));
     size_t count = rows.count;
     evidence_rows_free(&rows);
@@ -222,7 +197,7 @@ static void test_disk(bool full) {
         met = last != OCTET_OK;
         journals += beside(path, "-journal");
         /* All that was said to be committed is there, and of the rest nothing or one whole commit. */
-        evidence_file *evidence = opened(path, EVIDENCE_WRITE);
+        evidence_file *evidence = open_evidence(path, EVIDENCE_WRITE);
         evidence_close(&evidence);
         size_t found = figures_in(path);
         if (found != 3 * (size_t)done && !(met && !full && found == 3 * ((size_t)done + 1)))

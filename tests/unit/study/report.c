@@ -14,21 +14,7 @@
 #include "study/run.h"
 #include "unit/study/fake_engine.h"
 #include "unit/study/report_fixture.h"
-
-static char *folder;
-
-static int make_folder(void **state) {
-    (void)state;
-    folder = support_temporary_directory();
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    support_remove_tree(folder);
-    free(folder);
-    return 0;
-}
+#include "unit/study/folder.h"
 
 #define STUDY                                                                                                          \
     "study: fake\ntitle: A | B <b>bold</b>\nmodel: ../m\ndata: {a: a, b: b}\n"                                         \

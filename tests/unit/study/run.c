@@ -16,6 +16,7 @@
 #include "study/decision.h"
 #include "study/run.h"
 #include "unit/study/fake_engine.h"
+#include "unit/study/folder.h"
 
 #define STUDY                                                                                                          \
     "study: fake\nmodel: ../m\ndata: {a: a, b: b}\n"                                                                   \
@@ -29,30 +30,6 @@
     "    - {figure: stress_nan, at_most: 0}\n    - {figure: premerge_drift, at_most: 1}\n"                             \
     "  speed: [{figure: speedup_batch_8, at_least: 1.2}]\nadopt: [quality, speed]\n"                                   \
     "revisit: [{when: speedup_batch_1 > 5, because: x}]\n"
-
-static char *folder;
-
-static int make_folder(void **state) {
-    (void)state;
-    folder = support_temporary_directory();
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    support_remove_tree(folder);
-    free(folder);
-    return 0;
-}
-
-static void good(octet_status status) {
-    if (status != OCTET_OK) fail_msg("%s", study_error_text());
-}
-
-static void refused(octet_status status, octet_status expected, const char *says) {
-    if (status != expected || strstr(study_error_text(), says) == NULL)
-        fail_msg("expected status %d saying \"%s\", found %d: %s", expected, says, status, study_error_text());
-}
 
 /* STUDY with QUALITY and LIMIT replaced, and `extra` at its end. */
 static void parse(study_file *study, const char *quality, const char *limit, const char *extra) {

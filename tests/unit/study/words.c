@@ -9,21 +9,7 @@
 #include <cmocka.h>
 
 #include "unit/study/report_fixture.h"
-
-static char *folder;
-
-static int make_folder(void **state) {
-    (void)state;
-    folder = support_temporary_directory();
-    return 0;
-}
-
-static int remove_folder(void **state) {
-    (void)state;
-    support_remove_tree(folder);
-    free(folder);
-    return 0;
-}
+#include "unit/study/folder.h"
 
 /* Evidence in which a situation does not hold. Of a floor there is always one or none. */
 static words_situation off(words_situation s) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The activations one by one, for plain bodies (graph/math.h has the functions). */
-#ifndef OCT_CPU_KERNELS_ACTIVATION_H
-#define OCT_CPU_KERNELS_ACTIVATION_H
+/* The activations one by one, for plain bodies and for CUDA (graph/math.h has the functions). */
+#ifndef OCT_GRAPH_ACTIVATE_H
+#define OCT_GRAPH_ACTIVATE_H
 
 #include "graph/graph.h"
 #include "graph/math.h"
 
-static inline float oct_activate(oct_activation activation, float x) {
+OCT_MATH float oct_activate(oct_activation activation, float x) {
     switch (activation) {
     case OCT_ACTIVATION_RELU:
         return oct_relu(x);
